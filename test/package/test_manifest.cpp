@@ -177,18 +177,18 @@ TEST_CASE("manifest: unknown keys are ignored") {
 }
 
 TEST_CASE("manifest: an unknown version is one clear error") {
-  CHECK(parse_error([](ordered_json& json) { json = {{"format_version", 9}}; }) ==
-        "manifest.json: format_version: 9 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 8. A newer burin wrote the package");
-  for (const int old : {1, 2, 3, 4, 5, 6, 7}) {
+  CHECK(parse_error([](ordered_json& json) { json = {{"format_version", 10}}; }) ==
+        "manifest.json: format_version: 10 is not one this burin (" BURIN_VERSION
+        ") reads: it reads 9. A newer burin wrote the package");
+  for (const int old : {1, 2, 3, 4, 5, 6, 7, 8}) {
     CHECK(parse_error([&](ordered_json& json) { json["format_version"] = old; }) ==
           fmt::format("manifest.json: format_version: {} is not one this burin (" BURIN_VERSION
-                      ") reads: it reads 8. Compile it again from its weights or model: 'burin compile'",
+                      ") reads: it reads 9. Compile it again from its weights or model: 'burin compile'",
                       old));
   }
   Manifest manifest = sample_manifest();
-  manifest.format_version = 9;
-  CHECK(verify(manifest) == std::vector<std::string>{"format_version: 9 is not one this burin knows (8)"});
+  manifest.format_version = 10;
+  CHECK(verify(manifest) == std::vector<std::string>{"format_version: 10 is not one this burin knows (9)"});
 }
 
 TEST_CASE("manifest: a package of format 4 gives the same error, whatever else stands in it") {
@@ -199,7 +199,7 @@ TEST_CASE("manifest: a package of format 4 gives the same error, whatever else s
     "tensors": [], "operators": [{"symbol": "pool1", "operator": "pool1", "input": 0, "second": -1}], "files": []})";
   CHECK(error_of([&] { parse_manifest(old); }) ==
         "manifest.json: format_version: 4 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 8. Compile it again from its weights or model: 'burin compile'");
+        ") reads: it reads 9. Compile it again from its weights or model: 'burin compile'");
 }
 
 TEST_CASE("manifest: a wrong type is named by its path") {
@@ -489,7 +489,7 @@ TEST_CASE("manifest: what is not JSON is refused with line and column") {
         }).find("manifest.json: not valid JSON: parse error at line 2, column 6") == 0);
   CHECK(error_of([] { parse_manifest("{} trailing"); }).find("manifest.json: not valid JSON: parse error") == 0);
   CHECK(error_of([] { parse_manifest("{\"\xff\": 1}"); }).find("manifest.json: not valid JSON: parse error") == 0);
-  CHECK(error_of([] { parse_manifest("{\"format_version\": 8, \"format_version\": 8}"); }) ==
+  CHECK(error_of([] { parse_manifest("{\"format_version\": 9, \"format_version\": 8}"); }) ==
         "manifest.json: the key 'format_version' stands twice in one object");
   CHECK(error_of([] { parse_manifest(std::string(1'000'000, '[')); }) ==
         "manifest.json: is nested deeper than 16 levels");
@@ -499,7 +499,7 @@ TEST_CASE("manifest: long arrays take linear time, and there is an end to them")
   Manifest manifest = sample_manifest();
   for (int i = 0; i < 50'000; ++i) manifest.tensors.push_back(manifest.tensors[0]);
   CHECK(parse_manifest(print(manifest)).tensors.size() == manifest.tensors.size());
-  std::string text = "{\"format_version\": 8, \"x\": [";
+  std::string text = "{\"format_version\": 9, \"x\": [";
   for (int i = 0; i < 4'000'000; ++i) text += "1,";
   CHECK(error_of([&] { parse_manifest(text + "1]}"); }) == "manifest.json: has more than 4000000 values");
   CHECK(error_of([&] { parse_manifest(std::string(kMaxManifestBytes + 1, ' ')); }) ==

@@ -358,19 +358,19 @@ TEST_CASE("package: too many entries") {
 }
 
 TEST_CASE("package: a wrong version names the file and what this burin reads") {
-  const std::string error = read_error(make_zip({{.name = "manifest.json", .content = "{\"format_version\": 9}"}}));
-  contains(error, "x.burin: manifest.json: format_version: 9 is not one this burin");
-  contains(error, "it reads 8");
+  const std::string error = read_error(make_zip({{.name = "manifest.json", .content = "{\"format_version\": 10}"}}));
+  contains(error, "x.burin: manifest.json: format_version: 10 is not one this burin");
+  contains(error, "it reads 9");
 }
 
 TEST_CASE("package: one of format 4 gives one clear error that says how to compile it anew") {
   std::vector<ZipEntry> entries = sample_entries();
   std::string& manifest = entry(entries, "manifest.json").content;
-  const std::string version = "\"format_version\": 8";
+  const std::string version = "\"format_version\": 9";
   manifest.replace(manifest.find(version), version.size(), "\"format_version\": 4");
   CHECK(read_error(make_zip(entries)) ==
         "x.burin: manifest.json: format_version: 4 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 8. Compile it again from its weights or model: 'burin compile'");
+        ") reads: it reads 9. Compile it again from its weights or model: 'burin compile'");
 }
 
 TEST_CASE("package: hostile numbers in the manifest are refused") {
