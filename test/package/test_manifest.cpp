@@ -489,7 +489,7 @@ TEST_CASE("manifest: what is not JSON is refused with line and column") {
         }).find("manifest.json: not valid JSON: parse error at line 2, column 6") == 0);
   CHECK(error_of([] { parse_manifest("{} trailing"); }).find("manifest.json: not valid JSON: parse error") == 0);
   CHECK(error_of([] { parse_manifest("{\"\xff\": 1}"); }).find("manifest.json: not valid JSON: parse error") == 0);
-  CHECK(error_of([] { parse_manifest("{\"format_version\": 8, \"format_version\": 8}"); }) ==
+  CHECK(error_of([] { parse_manifest("{\"format_version\": 9, \"format_version\": 8}"); }) ==
         "manifest.json: the key 'format_version' stands twice in one object");
   CHECK(error_of([] { parse_manifest(std::string(1'000'000, '[')); }) ==
         "manifest.json: is nested deeper than 16 levels");
@@ -499,7 +499,7 @@ TEST_CASE("manifest: long arrays take linear time, and there is an end to them")
   Manifest manifest = sample_manifest();
   for (int i = 0; i < 50'000; ++i) manifest.tensors.push_back(manifest.tensors[0]);
   CHECK(parse_manifest(print(manifest)).tensors.size() == manifest.tensors.size());
-  std::string text = "{\"format_version\": 8, \"x\": [";
+  std::string text = "{\"format_version\": 9, \"x\": [";
   for (int i = 0; i < 4'000'000; ++i) text += "1,";
   CHECK(error_of([&] { parse_manifest(text + "1]}"); }) == "manifest.json: has more than 4000000 values");
   CHECK(error_of([&] { parse_manifest(std::string(kMaxManifestBytes + 1, ' ')); }) ==
