@@ -63,6 +63,16 @@ Rewritten fold_affine(Network network);
 // that way. Other functions go into the sum, product, normalization or reduction before them.
 Rewritten fuse_epilogues(Network network);
 
+// Picks and transposes that read nothing but a pick or a transpose take theirs from what that one read, which goes
+// where nobody else reads it: of two in a row one pick is made.
+Rewritten merge_picks(Network network);
+
+// A channel shuffle (reshape, transpose, reshape) in front of convolutions and linear layers becomes another order of
+// their input channels, through everything between them that works channel by channel. Where views share out what was
+// shuffled of a concat (ShuffleNet's units), those channels that only such layers read come to follow each other: the
+// filters of the convolutions that make them are put in another order, and what another view takes is one pick.
+Rewritten order_channels(Network network);
+
 // A channel that is the same for all pixels and images, such as the output of a filter without a nonzero, goes into the
 // biases of the convolutions and linear layers that read it (where their padding is none, or the channel is zero), and
 // a channel that nobody reads is removed, with its weights, through everything that works channel by channel. Sides of

@@ -232,6 +232,26 @@ class RandomGraph {
     add(burin::Concat{0}, inputs);
   }
 
+  // What two convolutions made, shuffled and shared out as ShuffleNet does.
+  void shuffled_halves(int x) {
+    convolution(x);
+    const int first = tensors_.back();
+    const Shape s = shape(first);
+    burin::ConvLayer other = graph_.network.layers.back();
+    other.name += "_other";
+    const std::vector<int> inputs = graph_.network.operators.back().inputs;
+    tensors_.push_back(graph_.convolution(std::move(other), inputs));
+    const int joined = add(burin::Concat{0}, {first, tensors_.back()});
+    const int apart = add(burin::Reshape{{2, s[0], s[1], s[2]}}, {joined});
+    const int together = add(burin::Reshape{{2 * s[0], s[1], s[2]}}, {add(burin::Transpose{{1, 0, 2, 3}}, {apart})});
+    const int channels = static_cast<int>(s[0]);
+    const int kept = add(burin::ChannelView{0, channels}, {together});
+    convolution(add(burin::ChannelView{channels, channels}, {together}));
+    if (shape(tensors_.back())[1] == s[1] && shape(tensors_.back())[2] == s[2]) {
+      add(burin::Concat{0}, {kept, tensors_.back()});
+    }
+  }
+
   void view(int x) {
     const int channels = static_cast<int>(shape(x)[0]), begin = random_.integer(0, channels - 1);
     add(burin::ChannelView{begin, random_.integer(1, channels - begin)}, {x});
@@ -259,6 +279,7 @@ class RandomGraph {
       }
       op.axes.push_back(axis);
     }
+    if (random_.chance(0.2)) op.order = random_.chance(0.5) ? std::vector<int>{0, 2, 1} : std::vector<int>{1, 0, 2};
     add(op, {x});
   }
 
@@ -292,6 +313,7 @@ class RandomGraph {
       case 1:  // and back again
         return void(add(burin::Reshape{s}, {add(burin::Reshape{{s[0] * s[1] * s[2]}}, {x})}));
       case 2:  // channel shuffle
+        if (random_.chance(0.5)) return shuffled_halves(x);
         if (s[0] % 2 == 0) {
           const int split = add(burin::Reshape{{2, s[0] / 2, s[1], s[2]}}, {x});
           const int turned = add(burin::Transpose{{1, 0, 2, 3}}, {split});
