@@ -28,7 +28,8 @@ Rewritten drop_unread(Network network);
 Rewritten drop_identities(Network network);
 
 // A concat whose first tensors are all that another one before it is made of reads that other one instead: each layer
-// of a DenseNet reads all before it, and so they lie in one place, to which each adds its own.
+// of a DenseNet reads all before it, and so they lie in one place, to which each adds its own. Views that are all of a
+// tensor, one behind the other, are that tensor.
 Rewritten nest_concats(Network network);
 
 // A transpose comes behind the function, normalization, reduction or sum with a constant that alone reads it, which

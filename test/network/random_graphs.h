@@ -1,6 +1,7 @@
 // Small graphs for tests, the same on every machine for a seed: all operators, and often what passes look for.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -43,7 +44,7 @@ class RandomGraph {
   void step() {
     const int x = pick();
     if (shape(x).size() != 3) return flat_step(x);
-    switch (random_.integer(0, 15)) {
+    switch (random_.integer(0, 19)) {
       case 0:
       case 1:
       case 2:
@@ -71,6 +72,13 @@ class RandomGraph {
         return pooled(x);
       case 14:
         return there_and_back(x);
+      case 15:
+      case 16:
+      case 17:
+        return shuffled_halves(x);
+      case 18:
+        pick(x);
+        return pick(tensors_.back());
       default:
         return rare(x);
     }
@@ -235,11 +243,15 @@ class RandomGraph {
   // What two convolutions made, shuffled and shared out as ShuffleNet does.
   void shuffled_halves(int x) {
     convolution(x);
-    const int first = tensors_.back();
+    const auto& operators = graph_.network.operators;
+    const auto made = std::find_if(operators.rbegin(), operators.rend(), [](const burin::Operator& op) {
+      return std::holds_alternative<burin::Convolution>(op.kind);
+    });
+    const int first = made->output;
+    const std::vector<int> inputs = made->inputs;
     const Shape s = shape(first);
     burin::ConvLayer other = graph_.network.layers.back();
     other.name += "_other";
-    const std::vector<int> inputs = graph_.network.operators.back().inputs;
     tensors_.push_back(graph_.convolution(std::move(other), inputs));
     const int joined = add(burin::Concat{0}, {first, tensors_.back()});
     const int apart = add(burin::Reshape{{2, s[0], s[1], s[2]}}, {joined});
@@ -313,7 +325,6 @@ class RandomGraph {
       case 1:  // and back again
         return void(add(burin::Reshape{s}, {add(burin::Reshape{{s[0] * s[1] * s[2]}}, {x})}));
       case 2:  // channel shuffle
-        if (random_.chance(0.5)) return shuffled_halves(x);
         if (s[0] % 2 == 0) {
           const int split = add(burin::Reshape{{2, s[0] / 2, s[1], s[2]}}, {x});
           const int turned = add(burin::Transpose{{1, 0, 2, 3}}, {split});
