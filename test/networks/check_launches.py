@@ -40,7 +40,7 @@ def main():
     options = parser.parse_args()
     wrong = []
     if options.markdown:
-        print("| network | launches | convolutions, fully connected layers | others |\n| --- | --- | --- | --- |")
+        print("| network | launches | convolutions, fully connected layers | other steps |\n| --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         for path in families.write(Path(folder), options.names or list(families.FAMILIES)):
             kinds = steps(options.program, path)
