@@ -76,7 +76,8 @@ class Describe {
       axes.push_back(fmt::format("{} from {}", axis.extent, axis.begin));
       if (axis.step != 1) axes.back() += fmt::format(" by {}", axis.step);
     }
-    return fmt::format("{}", fmt::join(axes, ", "));
+    return fmt::format("{}{}", fmt::join(axes, ", "),
+                       op.order.empty() ? std::string() : fmt::format("; order {}", numbers_text(op.order)));
   }
   std::string operator()(const Resample& op) const {
     return op.rows.copies() && op.cols.copies() ? "pixels as they are"

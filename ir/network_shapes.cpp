@@ -227,7 +227,7 @@ class OutputShape {
     if (op.axes.size() != in.size()) {
       return fault("it says what it takes of {} axes, its input is {}", op.axes.size(), shape_text(in));
     }
-    Shape output;
+    if (!op.order.empty() && !orders_axes(op.order)) return {};
     for (std::size_t i = 0; i < in.size(); ++i) {
       const auto& [begin, step, extent] = op.axes[i];
       const auto within = [&](std::int64_t at) { return at >= 0 && at < in[i]; };
@@ -238,8 +238,9 @@ class OutputShape {
         return fault("of axis {} it takes {} elements from {} on by steps of {}, its input is {}", i, extent, begin,
                      step, shape_text(in));
       }
-      output.push_back(extent);
     }
+    Shape output;
+    for (std::size_t i = 0; i < in.size(); ++i) output.push_back(op.axes[op.from(i)].extent);
     return output;
   }
 
@@ -265,10 +266,7 @@ class OutputShape {
 
   Shape operator()(const Transpose& op) {
     if (!one_input()) return {};
-    if (!std::ranges::is_permutation(op.order, std::views::iota(0, static_cast<int>(inputs_[0].size())))) {
-      return fault("order is {}, it must name each axis of its input {} once, from 0 to {}", numbers_text(op.order),
-                   shape_text(inputs_[0]), inputs_[0].size() - 1);
-    }
+    if (!orders_axes(op.order)) return {};
     Shape output;
     for (const int axis : op.order) output.push_back(inputs_[0][static_cast<std::size_t>(axis)]);
     return output;
@@ -287,6 +285,16 @@ class OutputShape {
     }
     faults_.require_finite(whose, numbers.values);
     return true;
+  }
+
+  // Whether it names each axis of the input once.
+  bool orders_axes(const std::vector<int>& order) {
+    const bool does = std::ranges::is_permutation(order, std::views::iota(0, static_cast<int>(inputs_[0].size())));
+    if (!does) {
+      fault("order is {}, it must name each axis of its input {} once, from 0 to {}", numbers_text(order),
+            shape_text(inputs_[0]), inputs_[0].size() - 1);
+    }
+    return does;
   }
 
   // Whether they are axes of the input, ascending, at least one.

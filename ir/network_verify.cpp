@@ -203,7 +203,7 @@ struct WorksPlaceByPlace {
   bool operator()(const Combine& combine) const { return !combine.constant; }
   bool operator()(const Resample&) const { return true; }
   bool operator()(const Pick& pick) const {
-    return channels_together(layout) == 1 || pick.axes.front().is_whole(channels);
+    return channels_together(layout) == 1 || (pick.from(0) == 0 && pick.axes.front().is_whole(channels));
   }
   bool operator()(const Transpose& transpose) const {
     return channels_together(layout) == 1 || transpose.order.front() == 0;

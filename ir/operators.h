@@ -116,6 +116,9 @@ struct PickedAxis {
 };
 struct Pick {
   std::vector<PickedAxis> axes;  // of one image, all of them
+  // Axis i of the output is what is picked of axis order[i] of the input; empty: of axis i.
+  std::vector<int> order = {};
+  std::size_t from(std::size_t axis) const { return order.empty() ? axis : static_cast<std::size_t>(order[axis]); }
 };
 
 // What each row (or column) of an output is made of: of `count` rows (or columns) of the input, by their indices, each

@@ -53,7 +53,7 @@ class FindLinks {
   }
 
   Links operator()(const Pick& op) {
-    return op.axes[0].is_whole(tensor(op_.inputs[0]).shape[0]) ? link_all(0) : std::nullopt;
+    return op.from(0) == 0 && op.axes[0].is_whole(tensor(op_.inputs[0]).shape[0]) ? link_all(0) : std::nullopt;
   }
   Links operator()(const Resample&) { return link_all(0); }
 

@@ -37,7 +37,7 @@ bool changes_nothing(const GraphEdit& graph, int index) {
   if (const auto* pick = std::get_if<Pick>(&op.kind)) {
     const std::vector<std::int64_t>& input = graph.tensor(op.inputs[0]).shape;
     for (std::size_t i = 0; i < input.size(); ++i) {
-      if (!pick->axes[i].is_whole(input[i])) return false;
+      if (pick->from(i) != i || !pick->axes[i].is_whole(input[i])) return false;
     }
     return true;
   }

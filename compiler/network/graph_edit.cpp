@@ -1,6 +1,7 @@
 #include "compiler/network/graph_edit.h"
 
 #include "ir/error.h"
+#include "ir/limits.h"
 
 namespace burin {
 
@@ -81,6 +82,16 @@ int GraphEdit::add_tensor(Activations tensor) {
   producers_.push_back(-1);
   readers_.emplace_back();
   return static_cast<int>(network_.tensors.size()) - 1;
+}
+
+void GraphEdit::rename(int tensor, const std::string& name) {
+  constexpr std::size_t kNumberBytes = 16;
+  if (!names_filled_) {
+    for (const Activations& other : network_.tensors) names_.give(other.name);
+    names_filled_ = true;
+  }
+  network_.tensors[static_cast<std::size_t>(tensor)].name =
+      names_.give(name.size() + kNumberBytes <= kMaxLayerNameBytes ? name : "renamed");
 }
 
 void GraphEdit::redirect(int from, int to) {

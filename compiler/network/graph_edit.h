@@ -4,12 +4,14 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "compiler/network/weighted.h"
 #include "ir/network.h"
+#include "ir/numbered_names.h"
 
 namespace burin {
 
@@ -47,6 +49,9 @@ class GraphEdit {
   // Its number. Nobody makes or reads it yet; finish() drops it unless somebody makes it.
   int add_tensor(Activations tensor);
 
+  // To this name or, where another tensor has it, to one with a number behind it.
+  void rename(int tensor, const std::string& name);
+
   // Its number. It runs next behind the operator `after`, which was there from the beginning, removed or not. Its
   // output has no producer.
   int add_operator(Operator added, int after);
@@ -67,6 +72,8 @@ class GraphEdit {
   void drop_reads(int op);
 
   Network network_;
+  NumberedNames names_;  // of tensors, from the first rename() on
+  bool names_filled_ = false;
   std::vector<int> producers_;
   std::vector<std::multiset<int>> readers_;
   std::set<int> outputs_;

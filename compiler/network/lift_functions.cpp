@@ -55,7 +55,7 @@ class FunctionLifter {
       channels_of_one = from[0] / to[0];
     } else if (const auto* transpose = graph_.as<Transpose>(op)) {
       if (transpose->order[0] != 0) return std::nullopt;
-    } else if (!graph_.as<Pick>(op)->axes[0].is_whole(from[0])) {
+    } else if (const Pick& pick = *graph_.as<Pick>(op); pick.from(0) != 0 || !pick.axes[0].is_whole(from[0])) {
       return std::nullopt;
     }
     ChannelAffine before = affine;

@@ -28,7 +28,8 @@ Rewritten drop_unread(Network network);
 Rewritten drop_identities(Network network);
 
 // A concat whose first tensors are all that another one before it is made of reads that other one instead: each layer
-// of a DenseNet reads all before it, and so they lie in one place, to which each adds its own.
+// of a DenseNet reads all before it, and so they lie in one place, to which each adds its own. Views that are all of a
+// tensor, one behind the other, are that tensor.
 Rewritten nest_concats(Network network);
 
 // A transpose comes behind the function, normalization, reduction or sum with a constant that alone reads it, which
@@ -62,6 +63,16 @@ Rewritten fold_affine(Network network);
 // are added, the one with the longer way from the inputs takes the sum (of equals the later): the other can run beside
 // that way. Other functions go into the sum, product, normalization or reduction before them.
 Rewritten fuse_epilogues(Network network);
+
+// Picks and transposes that read nothing but a pick or a transpose take theirs from what that one read, which goes
+// where nobody else reads it: of two in a row one pick is made.
+Rewritten merge_picks(Network network);
+
+// A channel shuffle (reshape, transpose, reshape) in front of convolutions and linear layers becomes another order of
+// their input channels, through everything between them that works channel by channel. Where views share out what was
+// shuffled of a concat (ShuffleNet's units), those channels that only such layers read come to follow each other: the
+// filters of the convolutions that make them are put in another order, and what another view takes is one pick.
+Rewritten order_channels(Network network);
 
 // A channel that is the same for all pixels and images, such as the output of a filter without a nonzero, goes into the
 // biases of the convolutions and linear layers that read it (where their padding is none, or the channel is zero), and

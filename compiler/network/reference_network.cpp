@@ -214,8 +214,8 @@ class Interpreter {
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(result.size()); ++i) {
       std::int64_t source = i / image * from_image;
       for (std::size_t axis = 0; axis < output_.size(); ++axis) {
-        const PickedAxis& taken = op.axes[axis];
-        source += (taken.begin + i % image / to[axis] % output_[axis] * taken.step) * from[axis];
+        const PickedAxis& taken = op.axes[op.from(axis)];
+        source += (taken.begin + i % image / to[axis] % output_[axis] * taken.step) * from[op.from(axis)];
       }
       result[static_cast<std::size_t>(i)] = inputs_[0][static_cast<std::size_t>(source)];
     }

@@ -325,7 +325,7 @@ class ChannelRemover {
         view->begin = static_cast<int>(std::ranges::lower_bound(whole, view->begin) - whole.begin());
         view->channels = static_cast<int>(kept(op.output).size());
       } else if (auto* pick = std::get_if<Pick>(&op.kind)) {
-        pick->axes[0].extent = static_cast<std::int64_t>(kept(op.output).size());
+        pick->axes[pick->from(0)].extent = static_cast<std::int64_t>(kept(op.output).size());
       } else if (auto* reshape = std::get_if<Reshape>(&op.kind)) {
         reshape->shape[0] = static_cast<std::int64_t>(kept(op.output).size());
       }

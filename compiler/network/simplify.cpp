@@ -24,6 +24,8 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
       {"lift_functions", lift_functions},
       {"fold_affine", fold_affine},
       {"fuse_epilogues", fuse_epilogues},
+      {"merge_picks", merge_picks},
+      {"order_channels", order_channels},
       {"remove_dead_channels", remove_dead_channels},
       {"fuse_pools", [&](Network graph) { return fuse_pools(std::move(graph), choices.stays_apart); }},
       {"merge_siblings", [&](Network graph) { return merge_siblings(std::move(graph), choices.together); }},

@@ -321,6 +321,9 @@ TEST_CASE("network: rules of shapes") {
   expect(faults_of(Reshape{{}}, {{1}}), "the new shape has 0 axes, allowed are 1 to 6 (kMaxActivationRank)");
   expect(faults_of(Reshape{{-1, -2, 15}}, {{30}}), "the new shape is -1x-2x15, every axis must be 1 or more");
   CHECK(shape_of(Pick{{{1, 0, 4}, {4, -2, 3}, {5, 1, 1}}}, {{2, 5, 6}}) == std::vector<std::int64_t>{4, 3, 1});
+  CHECK(shape_of(Pick{{{1, 0, 4}, {4, -2, 3}, {5, 1, 1}}, {2, 0, 1}}, {{2, 5, 6}}) ==
+        std::vector<std::int64_t>{1, 4, 3});
+  expect(faults_of(Pick{{{0, 1, 2}, {0, 1, 5}}, {1, 1}}, {{2, 5}}), "it must name each axis of its input 2x5 once");
   expect(faults_of(Pick{{{0, 1, 2}}}, {{2, 5}}), "it says what it takes of 1 axes, its input is 2x5");
   for (const PickedAxis& axis : {PickedAxis{0, 1, 6},
                                  {5, 1, 1},

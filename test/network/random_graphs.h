@@ -1,6 +1,7 @@
 // Small graphs for tests, the same on every machine for a seed: all operators, and often what passes look for.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -43,7 +44,7 @@ class RandomGraph {
   void step() {
     const int x = pick();
     if (shape(x).size() != 3) return flat_step(x);
-    switch (random_.integer(0, 15)) {
+    switch (random_.integer(0, 19)) {
       case 0:
       case 1:
       case 2:
@@ -71,6 +72,13 @@ class RandomGraph {
         return pooled(x);
       case 14:
         return there_and_back(x);
+      case 15:
+      case 16:
+      case 17:
+        return shuffled_halves(x);
+      case 18:
+        pick(x);
+        return pick(tensors_.back());
       default:
         return rare(x);
     }
@@ -232,6 +240,30 @@ class RandomGraph {
     add(burin::Concat{0}, inputs);
   }
 
+  // What two convolutions made, shuffled and shared out as ShuffleNet does.
+  void shuffled_halves(int x) {
+    convolution(x);
+    const auto& operators = graph_.network.operators;
+    const auto made = std::find_if(operators.rbegin(), operators.rend(), [](const burin::Operator& op) {
+      return std::holds_alternative<burin::Convolution>(op.kind);
+    });
+    const int first = made->output;
+    const std::vector<int> inputs = made->inputs;
+    const Shape s = shape(first);
+    burin::ConvLayer other = graph_.network.layers.back();
+    other.name += "_other";
+    tensors_.push_back(graph_.convolution(std::move(other), inputs));
+    const int joined = add(burin::Concat{0}, {first, tensors_.back()});
+    const int apart = add(burin::Reshape{{2, s[0], s[1], s[2]}}, {joined});
+    const int together = add(burin::Reshape{{2 * s[0], s[1], s[2]}}, {add(burin::Transpose{{1, 0, 2, 3}}, {apart})});
+    const int channels = static_cast<int>(s[0]);
+    const int kept = add(burin::ChannelView{0, channels}, {together});
+    convolution(add(burin::ChannelView{channels, channels}, {together}));
+    if (shape(tensors_.back())[1] == s[1] && shape(tensors_.back())[2] == s[2]) {
+      add(burin::Concat{0}, {kept, tensors_.back()});
+    }
+  }
+
   void view(int x) {
     const int channels = static_cast<int>(shape(x)[0]), begin = random_.integer(0, channels - 1);
     add(burin::ChannelView{begin, random_.integer(1, channels - begin)}, {x});
@@ -259,6 +291,7 @@ class RandomGraph {
       }
       op.axes.push_back(axis);
     }
+    if (random_.chance(0.2)) op.order = random_.chance(0.5) ? std::vector<int>{0, 2, 1} : std::vector<int>{1, 0, 2};
     add(op, {x});
   }
 

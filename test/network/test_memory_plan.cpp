@@ -242,6 +242,26 @@ TEST_CASE("memory_plan: what each layer of a DenseNet reads of those before it l
   CHECK(plan_network(network, "as it was", 3).steps.size() > 2 * plan.steps.size());
 }
 
+TEST_CASE("nest_concats: views that are all of a tensor are the tensor, others stay") {
+  GraphBuilder graph;
+  const int x = graph.add("x", kRelu, {graph.input({6, 4, 4})});
+  const int low = graph.add("low", ChannelView{0, 2}, {x}), high = graph.add("high", ChannelView{2, 4}, {x});
+  const int made = graph.add("made", kRelu, {high});
+  const int whole = graph.add("whole", Concat{0}, {low, high, made});
+  const int behind = graph.add("behind", Concat{0}, {made, low, high, low});
+  const int turned = graph.add("turned", Concat{0}, {high, low, made});
+  const int rows = graph.add("rows", Concat{1}, {low, low});
+  const Network network = graph.finish({whole, behind, turned, rows});
+  const Rewritten nested = nest_concats(network);
+  check_same(network, nested.network);
+  CHECK(nested.changes == 2);
+  std::vector<std::size_t> inputs;
+  for (const Operator& op : nested.network.operators) {
+    if (std::holds_alternative<Concat>(op.kind)) inputs.push_back(op.inputs.size());
+  }
+  CHECK(inputs == std::vector<std::size_t>{2, 3, 3, 2});
+}
+
 TEST_CASE("nest_concats: the longest that is there, along the same axis") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});

@@ -271,6 +271,7 @@ TEST_CASE("reference_network: picks, forwards, backwards and of one element") {
   CHECK(run(Pick{{{1, 1, 1}, {0, 1, 1}, {0, 2, 2}}}, {x}, 2) == Values{4, 6, 14, 16});
   const Input one = {{2, 1, 3}, {1, 2, 3, 4, 5, 6}};
   CHECK(run(Pick{{{1, -1, 2}, {0, 1, 1}, {2, -1, 2}}}, {one}) == Values{6, 5, 3, 2});
+  CHECK(run(Pick{{{1, -1, 2}, {0, 1, 1}, {2, -1, 2}}, {2, 1, 0}}, {one}) == Values{6, 3, 5, 2});
   CHECK(run(Pick{{{0, 1, 2}, {0, 0, 2}, {1, 0, 2}}}, {one}) == Values{2, 2, 2, 2, 5, 5, 5, 5});
 }
 

@@ -28,6 +28,8 @@ constexpr NamedPass kPasses[] = {
     {"lift_functions", lift_functions},
     {"fold_affine", fold_affine},
     {"fuse_epilogues", fuse_epilogues},
+    {"merge_picks", merge_picks},
+    {"order_channels", order_channels},
     {"remove_dead_channels", remove_dead_channels},
     {"fuse_pools", [](Network network) { return fuse_pools(std::move(network), {}); }},
     {"merge_siblings", [](Network network) { return merge_siblings(std::move(network), {}); }}};
@@ -141,6 +143,6 @@ TEST_CASE("simplify: a residual block with batch normalization is three convolut
   CHECK(result.operators[2].inputs.size() == 2);
   CHECK(log == std::vector<std::string>{"drop_unread 0", "drop_identities 1", "nest_concats 0", "sink_transposes 0",
                                         "name_functions 0", "fold_pad 0", "lift_functions 0", "fold_affine 3",
-                                        "fuse_epilogues 3", "remove_dead_channels 0", "fuse_pools 0",
-                                        "merge_siblings 0"});
+                                        "fuse_epilogues 3", "merge_picks 0", "order_channels 0",
+                                        "remove_dead_channels 0", "fuse_pools 0", "merge_siblings 0"});
 }

@@ -584,6 +584,8 @@ std::vector<OperatorCase> copy_cases() {
       {"pick_backwards", Pick{{{0, 1, 3}, {4, -1, 5}, {3, -2, 2}}}, {image}},
       {"pick_one_pixel", Pick{{{0, 1, 3}, {2, 1, 1}, {3, 1, 1}}}, {image}},
       {"pick_every_third_channel", Pick{{{1, 3, 22}, {0, 1, 3}, {0, 1, 5}}}, {{67, 3, 5}}},
+      {"pick_halves_in_turn", Pick{{{0, 3, 2}, {2, 1, 4}, {0, 1, 3}, {0, 1, 5}}, {1, 0, 2, 3}}, {{4, 6, 3, 5}}},
+      {"pick_in_halves_that_lie_side_by_side", Pick{{{0, 1, 64}, {0, 2, 2}, {0, 1, 5}}, {0, 2, 1}}, {{64, 3, 5}}},
       {"pick_channels_backwards", Pick{{{66, -1, 67}, {0, 1, 3}, {0, 1, 5}}}, {{67, 3, 5}}},
       {"pick_inner_rows", Pick{{{0, 1, 67}, {1, 1, 2}, {0, 1, 5}}}, {{67, 3, 5}}},
       {"pick_first_rows_of_one_channel", Pick{{{0, 1, 1}, {0, 1, 4}, {0, 1, 5}}}, {{1, 7, 5}}},

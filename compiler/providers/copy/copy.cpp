@@ -97,10 +97,11 @@ Box box_of(const Pick& op, const Task& task) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     // Channels that lie side by side are all taken: the axis of the octets is none of the operator's.
     const bool whole = i >= op.axes.size() || (i == 0 && channels_together(task.writes.layout) > 1);
-    const PickedAxis taken = whole ? PickedAxis{0, 1, to[i]} : op.axes[i];
-    box.origin += taken.begin * in[i];
+    const std::size_t from = i < op.axes.size() ? op.from(i) : i;
+    const PickedAxis taken = whole ? PickedAxis{0, 1, to[i]} : op.axes[from];
+    box.origin += taken.begin * in[from];
     // Of one element there is no step, and none is longer than the tensor.
-    box.axes.push_back({to[i], to[i], 0, to[i] > 1 ? taken.step * in[i] : 0, out[i]});
+    box.axes.push_back({to[i], to[i], 0, to[i] > 1 ? taken.step * in[from] : 0, out[i]});
   }
   return in_words(box, task);
 }
@@ -137,7 +138,7 @@ class CopyProvider : public PlainProvider {
       return has_one_format(task) && (channels_together(task.writes.layout) == 1 || transpose->order.front() == 0);
     }
     if (const Pick* pick = task.get<Pick>()) {
-      const bool whole = pick->axes.front().is_whole(task.inputs[0].front());
+      const bool whole = pick->from(0) == 0 && pick->axes.front().is_whole(task.inputs[0].front());
       return has_one_format(task) && (channels_together(task.writes.layout) == 1 || whole);
     }
     return has_one_format(task) && task.get<Pad>() != nullptr;
