@@ -12,6 +12,11 @@
 
 namespace burin {
 
+// What becomes of a pair of QuantizeLinear and DequantizeLinear around an activation: it is computed as the quantized
+// network computes it, or left out.
+enum class QuantizedPairs { simulate, drop };
+constexpr EnumNames<2> names_of(QuantizedPairs) { return {"what becomes of quantized pairs", {"simulate", "drop"}}; }
+
 // A tensor of the input that no layer consumed; it is carried into the package as it is.
 struct NamedTensor {
   std::string name;
@@ -52,6 +57,7 @@ struct Network {
   bool separate = false;
   // Standard deviation of the inputs that the weights were made for, where the file says it (docs/models.md).
   double input_std = 1;
+  QuantizedPairs quantized = QuantizedPairs::simulate;  // how the file was read
 };
 
 // The graph of separate layers: a convolution for each, which has its name and whose tensors are "NAME.input",

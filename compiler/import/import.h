@@ -30,6 +30,7 @@ struct ImportOptions {
   std::optional<std::string> layer_glob;  // only layers whose name matches (*, ?, [..])
   std::optional<Activation> activation;   // overrides the activation of every selected layer
   float zero_threshold = 0;               // |w| <= T becomes 0
+  QuantizedPairs quantized = QuantizedPairs::simulate;  // of a model
   std::vector<std::string> outputs;       // of a model, in place of its own: tensors by their names
 };
 

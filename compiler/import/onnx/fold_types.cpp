@@ -65,7 +65,7 @@ ConstantTensor cast(const Node& node, const ConstantTensor& from, const OnnxType
             } else {
               return narrowed(node, truncated(node, from.type, x), to);
             }
-          })};
+          }), to.made_as};
 }
 
 }  // namespace
