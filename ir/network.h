@@ -8,14 +8,10 @@
 
 #include "ir/conv_layer.h"
 #include "ir/operators.h"
+#include "ir/quantized_pairs.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
-
-// What becomes of a pair of QuantizeLinear and DequantizeLinear around an activation: it is computed as the quantized
-// network computes it, or left out.
-enum class QuantizedPairs { simulate, drop };
-constexpr EnumNames<2> names_of(QuantizedPairs) { return {"what becomes of quantized pairs", {"simulate", "drop"}}; }
 
 // A tensor of the input that no layer consumed; it is carried into the package as it is.
 struct NamedTensor {

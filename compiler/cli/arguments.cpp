@@ -177,8 +177,8 @@ void ImportArguments::add_to(CLI::App& command) {
 }
 
 std::vector<std::string> ImportArguments::names() {
-  return {"--geometry", "--input-shape", "--stride",         "--pad",     "--dilation",
-          "--groups",   "--activation",  "--zero-threshold", "--outputs", "--quantized", "--max-extent"};
+  return {"--geometry",   "--input-shape",    "--stride",  "--pad",       "--dilation",  "--groups",
+          "--activation", "--zero-threshold", "--outputs", "--quantized", "--max-extent"};
 }
 
 ImportOptions ImportArguments::checked() const {

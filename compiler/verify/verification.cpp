@@ -194,9 +194,9 @@ class Verifier {
     verification.deepest_reduction = deepest_ = deepest_reduction(reference_);
     const std::vector<Arithmetic> steps = arithmetic_of(index_, first);
     verification.rounding_share = whole_share(steps);
-    verification.rounding_steps =
-        static_cast<int>(std::ranges::count_if(steps, [](const Arithmetic& step) { return rounding_share(step) > 0; })) +
-        quantizing_operators(reference_);
+    verification.rounding_steps = static_cast<int>(std::ranges::count_if(
+                                      steps, [](const Arithmetic& step) { return rounding_share(step) > 0; })) +
+                                  quantizing_operators(reference_);
     verification.results = runs_of(first.name);
     for (VerifiedProgram& result : verification.results) verify_program(result);
     return verification;

@@ -10,6 +10,7 @@
 
 #include "ir/kernel.h"
 #include "ir/program.h"
+#include "ir/quantized_pairs.h"
 
 namespace burin {
 

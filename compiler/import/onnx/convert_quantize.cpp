@@ -61,7 +61,8 @@ const OnnxType& made_type(const Node& node, const QuantizationInputs& in) {
   const OnnxType* const type = in.zero_point != nullptr
                                    ? integer_type_of(in.zero_point->made_as)
                                    : integer_type_of(in.output_type == 0 ? kUint8 : in.output_type);
-  if (type == nullptr) node.unsupported("it makes integers of ONNX's type {}, which burin does not know", in.output_type);
+  if (type == nullptr)
+    node.unsupported("it makes integers of ONNX's type {}, which burin does not know", in.output_type);
   return *type;
 }
 
@@ -88,9 +89,7 @@ ScaleIndex scale_index(const Node& node, const QuantizationInputs& in, const Ext
   const auto extent = static_cast<std::size_t>(shape[at]);
   if (in.block == 0) return [=](std::size_t i) { return i / inner % extent; };
   const auto blocks = static_cast<std::size_t>(wanted[at]), each = static_cast<std::size_t>(block);
-  return [=](std::size_t i) {
-    return (i / inner / extent * blocks + i / inner % extent / each) * inner + i % inner;
-  };
+  return [=](std::size_t i) { return (i / inner / extent * blocks + i / inner % extent / each) * inner + i % inner; };
 }
 
 QuantizationInputs read_folded(const FoldInputs& in) {

@@ -149,7 +149,7 @@ class GraphBuilder {
   std::unordered_map<std::string, int> producer_of_;  // operator that makes a value
   NumberedNames names_;                               // of operators
   std::set<std::string> tensor_names_;
-  std::set<std::string> named_;  // nodes whose name an operator before their output has
+  std::set<std::string> named_;                              // nodes whose name an operator before their output has
   std::unordered_map<std::string, Quantization> quantized_;  // values that stand for integers
   int pairs_ = 0, clipping_pairs_ = 0;
   std::int64_t weights_ = 0;

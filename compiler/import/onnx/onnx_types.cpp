@@ -10,8 +10,12 @@ template <typename T>
 constexpr OnnxType integer_type(int code, std::string_view name, StoredType made_as) {
   constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const auto high = std::min<std::uint64_t>(static_cast<std::uint64_t>(std::numeric_limits<T>::max()), kLargest);
-  return {code, name, StoredType::i64, static_cast<std::int64_t>(std::numeric_limits<T>::min()),
-          static_cast<std::int64_t>(high), made_as};
+  return {code,
+          name,
+          StoredType::i64,
+          static_cast<std::int64_t>(std::numeric_limits<T>::min()),
+          static_cast<std::int64_t>(high),
+          made_as};
 }
 
 using ::onnx::TensorProto;
