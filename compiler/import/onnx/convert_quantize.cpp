@@ -11,7 +11,8 @@
 namespace burin {
 namespace {
 
-constexpr int kScale = 1, kZeroPoint = 2;  // inputs
+constexpr int kScale = 1, kZeroPoint = 2;       // inputs
+constexpr std::int64_t kMostQuantized = 65535;  // of uint16, the widest type that is made
 
 // The two and the attributes of a node, before its input is looked at.
 struct QuantizationInputs {
@@ -61,8 +62,12 @@ const OnnxType& made_type(const Node& node, const QuantizationInputs& in) {
   const OnnxType* const type = in.zero_point != nullptr
                                    ? integer_type_of(in.zero_point->made_as)
                                    : integer_type_of(in.output_type == 0 ? kUint8 : in.output_type);
-  if (type == nullptr)
-    node.unsupported("it makes integers of ONNX's type {}, which burin does not know", in.output_type);
+  if (type == nullptr) {
+    node.unsupported("it makes integers of a type that burin does not know: {}", in.output_type);
+  }
+  if (type->high > kMostQuantized) {
+    node.unsupported("it makes integers of type {}; burin knows quantization to 8 and 16 bits", type->name);
+  }
   return *type;
 }
 
