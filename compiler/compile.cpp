@@ -82,6 +82,7 @@ CompileResult compile_network(Network imported, const CompileOptions& asked,
   manifest.tool_version = tool_version();
   manifest.source = std::filesystem::path(network.source).filename().string();
   manifest.zero_threshold = options.zero_threshold;
+  manifest.quantized = network.quantized;
   if (!result.stopped_early) manifest.programs = finish_programs(jobs, made.kernels, network);
   for (std::optional<PackagedKernel>& kernel : made.kernels) {
     if (!kernel) continue;

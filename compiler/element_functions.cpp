@@ -63,6 +63,7 @@ double steepest(const Elementwise& op) {
     case floor:
     case ceil:
     case round:
+    case quantize:
       return kInfinity;
   }
   fail_internal(__FILE__, __LINE__, "an element-wise function without a slope");
@@ -179,6 +180,8 @@ double reference_element(const Elementwise& op, double x) {
       return std::ceil(x);
     case round:
       return round_to_even(x);
+    case quantize:
+      return std::clamp(round_to_even(x / alpha), beta, beta + kQuantizedSteps) * alpha;
   }
   fail_internal(__FILE__, __LINE__, "an element-wise function without a reference");
 }
@@ -205,6 +208,16 @@ double reference_combination(Combination combination, double a, double b) {
   fail_internal(__FILE__, __LINE__, "a combination without a reference");
 }
 
+namespace {
+
+// A quotient that lies at the edge of a step may be rounded to either side: then it is a step that rounding brings.
+double quantizing_error(const Elementwise& op, double x) {
+  constexpr double kQuotientError = 0x1p-21, kUnit = 0x1p-21;  // what a tolerance multiplies this with
+  return moved_by(op, x, kQuotientError * std::abs(x)) / kUnit;
+}
+
+}  // namespace
+
 double rounding_of(const Elementwise& op, double x, double y) {
   const double size = std::abs(y), from = std::abs(x);
   switch (op.function) {
@@ -222,6 +235,8 @@ double rounding_of(const Elementwise& op, double x, double y) {
     case sqrt:
     case reciprocal:
       return size;
+    case quantize:
+      return size + quantizing_error(op, x);
     case hard_sigmoid:
       return std::abs(op.alpha * x) + std::abs(op.beta);
     case hard_swish:
@@ -303,6 +318,8 @@ bool never_negative(const Elementwise& op) {
     case clip:
     case thresholded_relu:
       return op.alpha >= 0;
+    case quantize:
+      return op.beta >= 0;
     case power:
       return std::fmod(op.alpha, 2.0F) == 0;
     default:
@@ -317,6 +334,8 @@ bool keeps_nonnegative(const Elementwise& op) {
       return op.beta >= 0;
     case elu:
       return op.beta >= 0;
+    case quantize:
+      return op.beta + kQuantizedSteps >= 0;
     case log:
     case sine:
     case cosine:

@@ -17,6 +17,7 @@ std::string describe(const Elementwise& op) {
   if (has_number) text += fmt::format(" {}", op.alpha);
   if (op.function == elu) text += fmt::format(" {} and {}", op.alpha, op.beta);
   if (op.function == hard_sigmoid) text += fmt::format(" {} x + {}", op.alpha, op.beta);
+  if (op.function == quantize) text += fmt::format(" by {}, {} to {}", op.alpha, op.beta, op.beta + kQuantizedSteps);
   if (op.function == clip) text += fmt::format(" {} to {}", op.alpha, op.beta);
   return text;
 }

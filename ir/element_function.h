@@ -24,6 +24,8 @@ namespace burin {
 //   thresholded_relu  x where it is above alpha, else zero
 //   power             x^alpha: of a negative x a number where alpha is a whole one
 //   round             to the nearest whole number, of two to the even one
+//   quantize          alpha clamp(round(x / alpha), beta, beta + 255): through 8 bits and back, alpha being the scale
+//                     and beta the least integer less the zero point
 enum class ElementFunction {
   relu,
   leaky_relu,
@@ -53,9 +55,12 @@ enum class ElementFunction {
   cosine,
   floor,
   ceil,
-  round
+  round,
+  quantize
 };
-constexpr EnumNames<29> names_of(ElementFunction) {
+inline constexpr int kQuantizedSteps = 255;  // between the least and the largest of 8 bits
+
+constexpr EnumNames<30> names_of(ElementFunction) {
   return {"a function",
           {"relu",
            "leaky_relu",
@@ -85,7 +90,8 @@ constexpr EnumNames<29> names_of(ElementFunction) {
            "cosine",
            "floor",
            "ceil",
-           "round"}};
+           "round",
+           "quantize"}};
 }
 
 struct Elementwise {

@@ -8,6 +8,7 @@
 
 #include "ir/conv_layer.h"
 #include "ir/operators.h"
+#include "ir/quantized_pairs.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
@@ -52,6 +53,7 @@ struct Network {
   bool separate = false;
   // Standard deviation of the inputs that the weights were made for, where the file says it (docs/models.md).
   double input_std = 1;
+  QuantizedPairs quantized = QuantizedPairs::simulate;  // how the file was read
 };
 
 // The graph of separate layers: a convolution for each, which has its name and whose tensors are "NAME.input",

@@ -315,6 +315,8 @@ class OutputShape {
       if (!(op.alpha <= op.beta)) faults_.add("it clips from {} to {}: nothing lies between", op.alpha, op.beta);
     } else if (op.function == ElementFunction::celu && op.alpha == 0) {
       faults_.add("the alpha of celu is 0, by which it divides");
+    } else if (op.function == ElementFunction::quantize && !(std::isnormal(op.alpha) && op.alpha > 0)) {
+      faults_.add("it quantizes by a scale of {}, which must be above zero and a normal number", op.alpha);
     } else if (!std::isfinite(op.alpha) || !std::isfinite(op.beta)) {
       faults_.add("alpha is {} and beta is {}, both must be finite", op.alpha, op.beta);
     }

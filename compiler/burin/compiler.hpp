@@ -52,6 +52,7 @@ struct ReadSettings {
   std::optional<std::string> geometry_file;  // of weights that do not say their layers' stride, pad and so on
   std::optional<std::string> layer;          // only layers whose name matches (*, ?, [..]), each by itself
   float zero_threshold = 0;                  // weights up to this count as zero
+  std::string quantized = "simulate";        // as --quantized
 };
 
 // A model, or layers. A cheap handle; it does not change.

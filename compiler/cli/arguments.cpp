@@ -169,17 +169,19 @@ void ImportArguments::add_to(CLI::App& command) {
              "Overrides the layers' activation: " + known_names<Activation>());
   add_option(command, "--zero-threshold T", options.zero_threshold, "Weights with |w| <= T count as zero (default 0)");
   add_option(command, "--outputs LIST", outputs, "For a model: these tensors are its outputs, e.g. boxes,scores");
+  add_option(command, "--quantized HOW", quantized,
+             "For a quantized model: what becomes of its pairs around activations: " + known_names<QuantizedPairs>());
   add_option(command, "--max-extent N", max_extent,
              "For tests: crop each layer's input to at most N rows and columns, same padding and stride")
       ->check(whole_number(1, kMaxSpatialExtent));
 }
 
 std::vector<std::string> ImportArguments::names() {
-  return {"--geometry", "--input-shape", "--stride",         "--pad",     "--dilation",
-          "--groups",   "--activation",  "--zero-threshold", "--outputs", "--max-extent"};
+  return {"--geometry",   "--input-shape",    "--stride",  "--pad",       "--dilation",  "--groups",
+          "--activation", "--zero-threshold", "--outputs", "--quantized", "--max-extent"};
 }
 
-Network ImportArguments::import(const std::string& path) const {
+ImportOptions ImportArguments::checked() const {
   ImportOptions checked = options;
   if (!std::isfinite(checked.zero_threshold) || checked.zero_threshold < 0)
     fail(ErrorKind::usage, "--zero-threshold {}: must be a finite number, 0 or more", checked.zero_threshold);
@@ -192,7 +194,19 @@ Network ImportArguments::import(const std::string& path) const {
   if (outputs) {
     for (const std::string_view name : split(*outputs, ',')) checked.outputs.emplace_back(name);
   }
-  Network network = import_network(path, checked);
+  if (quantized) {
+    const std::optional<QuantizedPairs> how = parse_enum<QuantizedPairs>(*quantized);
+    if (!how) fail(ErrorKind::usage, "--quantized '{}' is not one of {}", *quantized, known_names<QuantizedPairs>());
+    checked.quantized = *how;
+  }
+  return checked;
+}
+
+Network ImportArguments::import(const std::string& path) const {
+  if (quantized && !has_ending(path, ".onnx")) {
+    fail(ErrorKind::usage, "--quantized is for models (.onnx), {} holds weights", path);
+  }
+  Network network = import_network(path, checked());
   for (const std::string& note : network.notes) print_note(note);
   if (max_extent) {
     if (!network.separate) {

@@ -58,12 +58,14 @@ void refuse_given(const CLI::App& command, const std::vector<std::string>& optio
 // The options that say how weights are read; the same for every command that reads them.
 struct ImportArguments {
   ImportOptions options;
-  std::optional<std::string> activation, outputs;
+  std::optional<std::string> activation, outputs, quantized;
   std::optional<int> max_extent;
 
   void add_to(CLI::App& command);
   // The names of all that add_to() adds but --layer: packages have no use for these.
   static std::vector<std::string> names();
+  // The options with all that was given. Throws Error(usage).
+  ImportOptions checked() const;
   // The network, with --max-extent applied and its notes printed. Throws Error.
   Network import(const std::string& path) const;
 };

@@ -269,7 +269,7 @@ int inspect(const InspectArguments& arguments) {
                  {"--arch", "--batch", "--precision", "--layout", "--tuning", "--simplify", "--no-siblings", "--memory",
                   "--layer", "--activation", "--max-extent"},
                  "--coverage shows which operators of a model are read, and plans nothing");
-    return inspect_coverage(arguments.input, arguments.import.options, arguments.json);
+    return inspect_coverage(arguments.input, arguments.import.checked(), arguments.json);
   }
   std::string about;
   std::vector<InspectRow> rows;

@@ -17,6 +17,11 @@ ImportOptions import_options(const ReadSettings& settings) {
   options.geometry_file = settings.geometry_file;
   options.layer_glob = settings.layer;
   options.zero_threshold = settings.zero_threshold;
+  const std::optional<QuantizedPairs> quantized = parse_enum<QuantizedPairs>(settings.quantized);
+  if (!quantized) {
+    fail(ErrorKind::usage, "quantized '{}' is not one of {}", settings.quantized, known_names<QuantizedPairs>());
+  }
+  options.quantized = *quantized;
   return options;
 }
 

@@ -27,10 +27,11 @@ struct GeometryFlags {
 struct ImportOptions {
   std::optional<std::string> geometry_file;  // the same form as the safetensors metadata key `geometry`
   GeometryFlags flags;
-  std::optional<std::string> layer_glob;  // only layers whose name matches (*, ?, [..])
-  std::optional<Activation> activation;   // overrides the activation of every selected layer
-  float zero_threshold = 0;               // |w| <= T becomes 0
-  std::vector<std::string> outputs;       // of a model, in place of its own: tensors by their names
+  std::optional<std::string> layer_glob;                // only layers whose name matches (*, ?, [..])
+  std::optional<Activation> activation;                 // overrides the activation of every selected layer
+  float zero_threshold = 0;                             // |w| <= T becomes 0
+  QuantizedPairs quantized = QuantizedPairs::simulate;  // of a model
+  std::vector<std::string> outputs;                     // of a model, in place of its own: tensors by their names
 };
 
 // A weights file of any format. The format is taken from the content, and from the name's ending where the content is

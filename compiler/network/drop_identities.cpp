@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "compiler/element_functions.h"
 #include "compiler/network/graph_edit.h"
 #include "compiler/network/passes.h"
 
@@ -26,6 +27,15 @@ bool takes_all(const Taps& taps) {
   return true;
 }
 
+// What its producer ends with says so.
+bool never_negative(const GraphEdit& graph, int tensor) {
+  const int producer = graph.producer(tensor);
+  if (producer < 0 || graph.removed(producer)) return false;
+  const auto* element = graph.as<Elementwise>(producer);
+  const Elementwise* then = element != nullptr ? element : then_of(graph.op(producer).kind);
+  return then != nullptr && never_negative(*then);
+}
+
 bool changes_nothing(const GraphEdit& graph, int index) {
   const Operator& op = graph.op(index);
   // These move nothing in memory, so that equal shapes are enough.
@@ -45,6 +55,7 @@ bool changes_nothing(const GraphEdit& graph, int index) {
     return same_shape && takes_all(resample->rows) && takes_all(resample->cols);
   }
   if (const auto* element = std::get_if<Elementwise>(&op.kind)) {
+    if (element->function == ElementFunction::relu && never_negative(graph, op.inputs[0])) return true;
     return element->function == ElementFunction::clip && std::isinf(element->alpha) && std::isinf(element->beta) &&
            element->alpha < element->beta;
   }

@@ -132,6 +132,7 @@ Network import_reference(const std::string& path, const Manifest& manifest, cons
   if (manifest.programs.empty()) fail(ErrorKind::bad_input, "the package holds no programs that could be compared");
   ImportOptions options;
   options.zero_threshold = manifest.zero_threshold;
+  options.quantized = manifest.quantized;
   if (!holds_layers(manifest)) return reference_of(import_model(path, manifest, options), manifest, layer);
   options.geometry_file = geometry;
   if (!geometry && has_ending(path, ".npy"))

@@ -81,6 +81,13 @@ std::string fault_of(const std::function<void()>& work) {
   return {};
 }
 
+int quantizing_operators(const Network& network) {
+  return static_cast<int>(std::ranges::count_if(network.operators, [](const Operator& op) {
+    const auto* element = std::get_if<Elementwise>(&op.kind);
+    return element != nullptr && element->function == ElementFunction::quantize;
+  }));
+}
+
 class Verifier {
  public:
   Verifier(const Package& package, const Network& reference, const VerifyOptions& options, Executor& executor,
@@ -186,9 +193,10 @@ class Verifier {
     Verification verification;
     verification.deepest_reduction = deepest_ = deepest_reduction(reference_);
     const std::vector<Arithmetic> steps = arithmetic_of(index_, first);
-    verification.rounding_share = rounding_share(steps);
-    verification.rounding_steps =
-        static_cast<int>(std::ranges::count_if(steps, [](const Arithmetic& step) { return rounding_share(step) > 0; }));
+    verification.rounding_share = whole_share(steps);
+    verification.rounding_steps = static_cast<int>(std::ranges::count_if(
+                                      steps, [](const Arithmetic& step) { return rounding_share(step) > 0; })) +
+                                  quantizing_operators(reference_);
     verification.results = runs_of(first.name);
     for (VerifiedProgram& result : verification.results) verify_program(result);
     return verification;
@@ -201,7 +209,17 @@ class Verifier {
     begin(fmt::format("batch {} runs", result.batch));
     result.fault = fault_of([&] { outputs = executor_.run(program, result.batch, inputs); });
     if (result.fault.empty()) compare_outputs(result, inputs, outputs);
-    if (options_.steps || !result.outputs_passed()) look_at_steps(result, inputs, outputs);
+    if (options_.steps || !result.outputs_passed() || quantizing_operators(reference_) > 0) {
+      look_at_steps(result, inputs, outputs);
+    }
+  }
+
+  // Where values are quantized, one that lies at the edge of a step may become either: what is then off by a step, all
+  // that follows computes with. So such a network's outputs are known to a share of a step for each time that values
+  // are quantized, and its operators are looked at one by one.
+  double whole_share(const std::vector<Arithmetic>& steps) const {
+    constexpr double kStep = 0.5 / kQuantizedSteps;
+    return std::hypot(rounding_share(steps), kStep * std::sqrt(static_cast<double>(quantizing_operators(reference_))));
   }
 
   void begin(const std::string& what) const {
@@ -214,7 +232,7 @@ class Verifier {
     const Tensors chosen = pick_images(inputs, result.batch, result.images);
     const std::vector<std::vector<double>> expected =
         run_reference(reference_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()});
-    const double rounding = rounding_share(arithmetic_of(index_, *result.program));
+    const double rounding = whole_share(arithmetic_of(index_, *result.program));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       double largest = 0;
       for (const double value : expected[i]) largest = std::max(largest, std::abs(value));

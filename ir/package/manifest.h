@@ -10,6 +10,7 @@
 
 #include "ir/kernel.h"
 #include "ir/program.h"
+#include "ir/quantized_pairs.h"
 
 namespace burin {
 
@@ -27,6 +28,7 @@ struct Manifest {
   std::string tool_version;
   std::string source;  // base name of the weights file
   float zero_threshold = 0;
+  QuantizedPairs quantized = QuantizedPairs::simulate;
   std::vector<Kernel> kernels;
   std::vector<TensorRecord> tensors;
   std::vector<Program> programs;  // those of one name one after the other, batch sizes ascending

@@ -164,6 +164,7 @@ void keys_of(Keys& keys, Record& manifest) {
   keys.key("tool_version", manifest.tool_version);
   keys.key("source", manifest.source);
   keys.key("zero_threshold", manifest.zero_threshold);
+  keys.optional("quantized", manifest.quantized, QuantizedPairs::simulate);
   keys.key("kernels", manifest.kernels);
   keys.key("tensors", manifest.tensors);
   keys.key("programs", manifest.programs);

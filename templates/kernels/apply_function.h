@@ -34,7 +34,8 @@ enum {
   kCosine,
   kFloor,
   kCeil,
-  kRound
+  kRound,
+  kQuantize
 };
 
 BURIN_DEVICE float apply(float x) {
@@ -97,6 +98,8 @@ BURIN_DEVICE float apply(float x) {
       return __builtin_ceilf(x);
     case kRound:
       return __builtin_rintf(x);
+    case kQuantize:
+      return clamp(__builtin_rintf(x * (1 / alpha())), beta(), beta() + 255) * alpha();
     default:
       return x;
   }

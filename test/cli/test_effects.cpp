@@ -56,6 +56,7 @@ TEST_CASE("compile_refuses_options_without_effect") {
   refused({"--skip-dead-tiles", "--kernels", "dense"}, "is for baked code alone");
   refused({"--linear-storage", "fp16"}, "has no fully connected layers");
   refused({"--outputs", "a"}, "names the tensors of a model");
+  refused({"--quantized", "drop"}, "--quantized is for models (.onnx)");
   refused({"--stop-after", "plan"}, "--dump-dir");
   CHECK(files.folder.entries() == Arguments{"m.onnx", "two.onnx", "w.safetensors"});
 }
@@ -100,6 +101,7 @@ TEST_CASE("inspect_refuses_options_without_effect") {
                                   {"--activation", "relu"},
                                   {"--zero-threshold", "1"},
                                   {"--outputs", "a"},
+                                  {"--quantized", "drop"},
                                   {"--max-extent", "4"}}) {
     check_refused({"inspect", files.layers}, option, "is a package, and is shown as it is");
   }

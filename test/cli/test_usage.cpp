@@ -85,6 +85,7 @@ TEST_CASE("values_that_cannot_be_are_named") {
   check_usage_error({"compile", "x.npy", "--zero-threshold", "-1", "--arch", "sm_90"}, "--zero-threshold");
   check_usage_error({"compile", "x.npy", "--zero-threshold", "nan", "--arch", "sm_90"}, "--zero-threshold");
   check_usage_error({"compile", "x.npy", "--activation", "rleu", "--arch", "sm_90"}, "--activation 'rleu'");
+  check_usage_error({"compile", "x.onnx", "--quantized", "dorp", "--arch", "sm_90"}, "--quantized 'dorp'");
   check_usage_error({"compile", "x.npy", "--stop-after", "pln", "--dump-dir", "d"}, "did you mean 'plan'?");
   check_usage_error({"verify", "p", "--against", "w", "--batch", "1,2"}, "one batch size");
   check_usage_error({"verify", "p", "--against", "w", "--seed", "dice"}, "dice");

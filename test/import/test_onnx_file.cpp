@@ -173,11 +173,11 @@ TEST_CASE("onnx graph: unknown operators are listed in one error") {
                [&] { model.import(); });
 }
 
-TEST_CASE("onnx graph: quantized models") {
+TEST_CASE("onnx graph: quantized models whose operators compute with integers") {
   OnnxModel model = OnnxModel::of_image({2, 3, 3});
-  model.add_node("QuantizeLinear", {"x"}, "q");
-  model.add_node("DequantizeLinear", {"q"});
-  refuses_file(model, {"QuantizeLinear (node 'q')", "DequantizeLinear (node 'y')", "before it is quantized"});
+  model.add_node("DynamicQuantizeLinear", {"x"}, "q");
+  model.add_node("ConvInteger", {"q"});
+  refuses_file(model, {"DynamicQuantizeLinear (node 'q')", "ConvInteger (node 'y')", "QuantFormat.QDQ"});
 }
 
 TEST_CASE("onnx graph: nodes in any order") {

@@ -26,7 +26,7 @@ class Graph:
     """Nodes behind each other. Tensors are names; `channels` says how many each has, where that matters."""
 
     def __init__(self, name, channels=3, image=32, opset=OPSET):
-        self._random = np.random.default_rng(zlib.crc32(name.encode()))
+        self.random = np.random.default_rng(zlib.crc32(name.encode()))
         self._name, self._opset, self._count = name, opset, 0
         self._nodes, self._weights = [], []
         self.channels = {"input": channels}
@@ -51,8 +51,8 @@ class Graph:
         return self.constant(values, np.int64)
 
     def _drawn(self, shape, fan_in, zeros):
-        values = self._random.standard_normal(shape).astype(np.float32)
-        values[self._random.random(shape) < zeros] = 0
+        values = self.random.standard_normal(shape).astype(np.float32)
+        values[self.random.random(shape) < zeros] = 0
         return values * np.float32(np.sqrt(2 / (fan_in * (1 - zeros))))
 
     # --- layers
@@ -66,21 +66,21 @@ class Graph:
         pads = [dilation * (rows // 2), dilation * (cols // 2)] if pad is None else [pad, pad]
         names = [x, weights]
         if bias:
-            names.append(self.constant(0.1 * self._random.standard_normal(outputs)))
+            names.append(self.constant(0.1 * self.random.standard_normal(outputs)))
         return self.node("Conv", names, channels=outputs, kernel_shape=[rows, cols], strides=[stride] * 2, group=groups,
                          pads=pads * 2, dilations=[dilation] * 2)
 
     def transposed(self, x, outputs, kernel, stride, pad=0, output_pad=0):
         inputs = self.channels[x]
         weights = self.constant(self._drawn((inputs, outputs, kernel, kernel), inputs * kernel * kernel / stride**2, ZEROS))
-        bias = self.constant(0.1 * self._random.standard_normal(outputs))
+        bias = self.constant(0.1 * self.random.standard_normal(outputs))
         return self.node("ConvTranspose", [x, weights, bias], channels=outputs, kernel_shape=[kernel] * 2, group=1,
                          strides=[stride] * 2, pads=[pad] * 4, output_padding=[output_pad] * 2)
 
     def norm(self, x):
         count = self.channels[x]
-        parts = [self._random.uniform(0.7, 1.3, count), 0.1 * self._random.standard_normal(count),
-                 0.1 * self._random.standard_normal(count), self._random.uniform(0.7, 1.3, count)]
+        parts = [self.random.uniform(0.7, 1.3, count), 0.1 * self.random.standard_normal(count),
+                 0.1 * self.random.standard_normal(count), self.random.uniform(0.7, 1.3, count)]
         return self.node("BatchNormalization", [x, *(self.constant(part) for part in parts)], epsilon=1e-5)
 
     def linear(self, x, outputs, inputs):
@@ -90,7 +90,7 @@ class Graph:
     def matmul(self, x, outputs, inputs):
         """Of the last axis, as a linear layer of pixels is written."""
         product = self.node("MatMul", [x, self.constant(self._drawn((inputs, outputs), inputs, ZEROS))], channels=outputs)
-        return self.node("Add", [self.constant(0.1 * self._random.standard_normal(outputs)), product], channels=outputs)
+        return self.node("Add", [self.constant(0.1 * self.random.standard_normal(outputs)), product], channels=outputs)
 
     # --- functions
 
@@ -531,14 +531,48 @@ def ssd_lite(g):
     return g.model(outputs[0], g.node("Softmax", [outputs[1]], axis=-1))
 
 
+def quantized(g):
+    """As the quantizer of ONNX Runtime writes it: activations in uint8, weights in int8 with a scale for each output."""
+    def pair(x, scale, zero, kind, **attributes):
+        numbers = [g.constant(scale), g.constant(zero, kind)]
+        integers = g.node("QuantizeLinear", [x, *numbers], **attributes)
+        return g.node("DequantizeLinear", [integers, *numbers], **attributes)
+
+    def conv(x, outputs, kernel=1, stride=1, groups=1):
+        inputs = g.channels[x] // groups
+        values = g.random.integers(-127, 128, (outputs, inputs, kernel, kernel))
+        values[g.random.random(values.shape) < (ZEROS if inputs > 1 else 0)] = 0
+        scales = g.random.uniform(0.5, 1.5, outputs) / (127 * np.sqrt(inputs * kernel * kernel / 4))
+        weights = g.node("DequantizeLinear", [g.constant(values, np.int8), g.constant(scales),
+                                              g.constant(np.zeros(outputs), np.int8)], axis=0)
+        bias = g.node("DequantizeLinear", [g.constant(g.random.integers(-100, 100, outputs), np.int32),
+                                           g.constant(scales * 0.02), g.constant(np.zeros(outputs), np.int32)], axis=0)
+        return g.node("Conv", [x, weights, bias], channels=outputs, kernel_shape=[kernel] * 2, strides=[stride] * 2,
+                      group=groups, pads=[kernel // 2] * 4)
+
+    x = pair("input", 0.03, 128, np.uint8)
+    x = pair(conv(x, 16, 3, 2), 0.02, 0, np.uint8)  # cuts off below zero: the ReLU before it has been left out
+    y = pair(g.relu(conv(x, 16, 3, groups=16)), 0.02, 0, np.uint8)
+    y = pair(conv(y, 16), 0.02, 0, np.int8)
+    x = pair(g.relu(g.add(x, y)), 0.03, -128, np.int8)
+    return g.model(conv(x, 12, 3))
+
+
 FAMILIES = {make.__name__: make for make in (
     resnext, densenet, mobilenet_v2, mobilenet_v3, mnasnet, shufflenet_v2, efficientnet, regnet, inception_v3, convnext,
-    ghostnet, res2net, nf_resnet, cspnet, sknet, resnest, fcn, deeplab_v3, lraspp, yolo_v5, yolo_v8, ssd_lite)}
+    ghostnet, res2net, nf_resnet, cspnet, sknet, resnest, fcn, deeplab_v3, lraspp, yolo_v5, yolo_v8, ssd_lite,
+    quantized)}
 FAMILIES |= {"unet_nearest": unet_nearest, "unet_linear": unet_linear, "unet_transposed": unet_transposed,
              "unet_overlapping": unet_overlapping, "unet_shuffled": unet_shuffled}
 
 # Those that burin refuses, and what the error says of the reason.
 REFUSED = {}
+
+# Errors against ONNX Runtime that are larger than those of float32: a value at the edge of a step may become either.
+TOLERANCES = {"quantized": 0.02}
+
+# Other ways to read one, beside which ONNX Runtime has nothing: options of `burin compile`.
+ALSO_READ_WITH = {"quantized": [["--quantized", "drop"]]}
 
 
 def write(folder, names):

@@ -80,6 +80,8 @@ def run(model, inputs, all_tensors=False):
     options.log_severity_level = 3
     if all_tensors:  # else optimization would fuse tensors away
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    elif any(node.op_type == "QuantizeLinear" for node in model.graph.node):  # more would compute in integers
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return dict(zip(names, session.run(names, inputs)))
 

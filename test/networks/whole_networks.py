@@ -56,7 +56,7 @@ def run_package(program, package, inputs, outputs, folder):
     return {name: np.load(file) for name, file in files.items()}
 
 
-def compare(outputs, expected):
+def compare(outputs, expected, tolerance):
     """The largest error, of the largest magnitude of its output."""
     worst = 0.0
     for name, values in expected.items():
@@ -64,7 +64,7 @@ def compare(outputs, expected):
             raise Failure(f"{name}: {outputs[name].shape} instead of {values.shape}")
         # Written so that a NaN fails.
         error = float(np.max(np.abs(outputs[name] - values)) / np.max(np.abs(values)))
-        if not error <= TOLERANCE:
+        if not error <= tolerance:
             raise Failure(f"{name}: an error of {error:.1e} of its largest magnitude against ONNX Runtime")
         worst = max(worst, error)
     return worst
@@ -81,19 +81,29 @@ def check_refusal(program, path, folder, reason):
     raise Failure(f"compiles, and families.py says it is refused: {reason}")
 
 
-def check(program, path, folder, options):
-    package = folder / "network.burin"
+def compile_and_verify(program, path, package, options, more=()):
     compiled = burin(program, "compile", path, "-o", package, "--arch", "sm_90", "--batch", options.batch, "--jobs",
-                     options.jobs, **({"BURIN_ASSEMBLER": "none"} if options.ptx_only else {}))
+                     options.jobs, *more, **({"BURIN_ASSEMBLER": "none"} if options.ptx_only else {}))
     burin(program, "verify", package, "--against", path, "--device", "host", "--seed", options.seed, "--jobs",
           options.jobs, *(["--layers"] if options.layers else []))
+    return compiled
+
+
+def check(program, path, folder, options):
+    for more in families.ALSO_READ_WITH.get(path.stem, []):
+        compile_and_verify(program, path, folder / "other.burin", options, more)
+        print(f"{path.name}: verified with {' '.join(more)}")
+    package = folder / "network.burin"
+    compiled = compile_and_verify(program, path, package, options)
+    tolerance = families.TOLERANCES.get(path.stem, TOLERANCE)
     model = onnxruntime_outputs.load(path)
     for images in options.images:
         inputs = onnxruntime_outputs.make_inputs(model, options.seed, images)
         expected = onnxruntime_outputs.run(model, inputs)
         got = run_package(program, package, inputs, list(expected), folder / f"run{images}")
         print(f"{path.name}: {compiled.splitlines()[0].split(': ', 1)[1]}; verified; "
-              f"{next(iter(inputs.values())).shape[0]} images as ONNX Runtime has them, error {compare(got, expected):.1e}",
+              f"{next(iter(inputs.values())).shape[0]} images as ONNX Runtime has them, error "
+              f"{compare(got, expected, tolerance):.1e}",
               flush=True)
 
 

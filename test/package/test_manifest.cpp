@@ -74,6 +74,13 @@ TEST_CASE("manifest: round trip") {
   CHECK(parse_manifest(print(Manifest{})) == Manifest{});
 }
 
+TEST_CASE("manifest: what became of quantized pairs is said where they were dropped") {
+  Manifest manifest = sample_manifest();
+  CHECK(print(manifest).find("\"quantized\"") == std::string::npos);
+  manifest.quantized = QuantizedPairs::drop;
+  CHECK(parse_manifest(print(manifest)).quantized == QuantizedPairs::drop);
+}
+
 TEST_CASE("manifest: multiplied columns are said where they are known") {
   Manifest manifest = sample_manifest();
   CHECK(print(manifest).find("\"multiplied\"") == std::string::npos);

@@ -76,7 +76,7 @@ ConstantTensor constant_of(const StoredTensor& stored, const std::string& path) 
   std::vector<std::int64_t> values(static_cast<std::size_t>(stored.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = integer_at(stored, i, path);
   const StoredType type = stored.view.type == StoredType::boolean ? StoredType::boolean : StoredType::i64;
-  return {type, stored.shape(), Numbers<std::int64_t>(std::move(values))};
+  return {type, stored.shape(), Numbers<std::int64_t>(std::move(values)), stored.view.type};
 }
 
 StoredTensor stored_of(SharedConstant constant, const std::string& name, const std::string& path) {

@@ -21,6 +21,7 @@ struct ConstantTensor {
   StoredType type = StoredType::i64;  // f32, which stands for the halves too; f64; i64, for all integers; boolean
   Extents shape;
   std::variant<Numbers<double>, Numbers<std::int64_t>> numbers = Numbers<std::int64_t>();  // double: of f32 and f64
+  StoredType made_as = StoredType::i64;  // of integers: the type of the file or of a Cast, as far as that is known
 
   bool is_real() const { return is_float(type); }
   std::int64_t elements() const;

@@ -59,13 +59,16 @@ ConstantTensor cast(const Node& node, const ConstantTensor& from, const OnnxType
                                          static_cast<double>(x.per_image)};
             })};
   }
-  return {to.type, from.shape, convert(Integers(), [&](const auto& x) {
-            if constexpr (std::is_same_v<std::remove_cvref_t<decltype(x)>, Integer>) {
-              return narrowed(node, x, to);
-            } else {
-              return narrowed(node, truncated(node, from.type, x), to);
-            }
-          })};
+  return {to.type, from.shape,
+          convert(Integers(),
+                  [&](const auto& x) {
+                    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(x)>, Integer>) {
+                      return narrowed(node, x, to);
+                    } else {
+                      return narrowed(node, truncated(node, from.type, x), to);
+                    }
+                  }),
+          to.made_as};
 }
 
 }  // namespace

@@ -70,7 +70,22 @@ Value GraphBuilder::value(const Node& node, int input) {
   return std::get<Value>(found->second);
 }
 
+void GraphBuilder::mark_quantized(const Node& node, Quantization quantization) {
+  quantized_[node.output()] = std::move(quantization);
+}
+
+const Quantization* GraphBuilder::quantization_of(const Node& node, int input) const {
+  const auto found = quantized_.find(node.input(input));
+  return found == quantized_.end() ? nullptr : &found->second;
+}
+
 int GraphBuilder::activation(const Node& node, int input) {
+  if (quantization_of(node, input) != nullptr && node.op() != "DequantizeLinear") {
+    node.unsupported(
+        "it computes with the integers of {}; burin reads quantized models whose operators compute with real numbers, "
+        "between DequantizeLinear and QuantizeLinear (QDQ)",
+        in_quotes(node.input(input)));
+  }
   const Flowing* const flowing = this->flowing(node.input(input));
   if (flowing != nullptr) return flowing->tensor;
   node.unsupported("its input {} is a constant; burin computes this operator only of activations",
@@ -197,6 +212,9 @@ void GraphBuilder::define_constant(const Node& node, const std::string& name, Co
 void GraphBuilder::pass_on(const Node& node, const std::string& from, const std::string& to) {
   const Flowing* const source = flowing(from);
   if (source == nullptr) return define(node, to, values_.at(from));
+  if (const auto found = quantized_.find(from); found != quantized_.end() && node.op() != "DequantizeLinear") {
+    quantized_[to] = Quantization(found->second);
+  }
   require_free(to, node.at());
   producer_of_[to] = static_cast<int>(network_.operators.size());
   tensor_names_.insert(to);
@@ -276,6 +294,7 @@ int GraphBuilder::add_input(const std::string& name, std::vector<std::int64_t> s
 void GraphBuilder::add_output(const std::string& name) {
   const Flowing* const flowing = this->flowing(name);
   if (flowing == nullptr) unsupported(path(), "its output {} does not depend on its inputs", in_quotes(name));
+  if (quantized_.contains(name)) unsupported(path(), "its output {} is of integers", in_quotes(name));
   int tensor = flowing->tensor;
   const auto is_in = [&](const std::vector<int>& list) { return std::ranges::find(list, tensor) != list.end(); };
   if (is_in(network_.outputs)) bad_input(path(), "has the output {} twice", in_quotes(name));

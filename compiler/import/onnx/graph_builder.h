@@ -44,6 +44,14 @@ inline constexpr std::int64_t kMaxFoldedNumbers = std::int64_t{1} << 28;
 using Value = std::variant<Flowing, StoredTensor, SharedConstant>;
 using Meaning = std::variant<Value, const ::onnx::TensorProto*, const ::onnx::SparseTensorProto*>;
 
+// What QuantizeLinear makes integers with: round(x / scale) + zero_point, within the type's range; the other way round
+// in DequantizeLinear. One of each, or one for each index of an axis, or of a block along it.
+struct Quantization {
+  std::vector<double> scales;
+  std::vector<std::int64_t> zero_points;  // as many
+  bool operator==(const Quantization&) const = default;
+};
+
 class GraphBuilder {
  public:
   // `graph`, `path` and `options` must outlive this. Throws Error(bad_input) for constants that appear twice.
@@ -91,6 +99,15 @@ class GraphBuilder {
   void define_constant(const Node& node, const std::string& name, ConstantTensor constant);
   // `to`, an output of the node, is what `from` is. What flows is copied by an operator, which passes remove.
   void pass_on(const Node& node, const std::string& from, const std::string& to);
+  // The node's output stands for integers that only a DequantizeLinear with the same numbers may read: here it is what
+  // that makes of them.
+  void mark_quantized(const Node& node, Quantization quantization);
+  // Null: the node's input is not such a one.
+  const Quantization* quantization_of(const Node& node, int input) const;
+  // Counts a pair; `clips`: it is left out, but for what it cuts off below zero.
+  void count_pair(bool clips) { ++pairs_, clipping_pairs_ += clips ? 1 : 0; }
+  int pairs() const { return pairs_; }
+  int clipping_pairs() const { return clipping_pairs_; }
   // The node has been converted: a computed constant that nobody reads any more is dropped.
   void drop_unread(const Node& node);
   void emit(const Node& node, OperatorKind kind, std::vector<int> inputs, int output = 0);
@@ -132,7 +149,9 @@ class GraphBuilder {
   std::unordered_map<std::string, int> producer_of_;  // operator that makes a value
   NumberedNames names_;                               // of operators
   std::set<std::string> tensor_names_;
-  std::set<std::string> named_;  // nodes whose name an operator before their output has
+  std::set<std::string> named_;                              // nodes whose name an operator before their output has
+  std::unordered_map<std::string, Quantization> quantized_;  // values that stand for integers
+  int pairs_ = 0, clipping_pairs_ = 0;
   std::int64_t weights_ = 0;
   std::int64_t read_ = 0;    // numbers of constants of the file
   std::int64_t folded_ = 0;  // numbers of computed constants that are kept

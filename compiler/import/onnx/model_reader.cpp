@@ -81,7 +81,20 @@ void ModelReader::begin() {
 
 void ModelReader::convert(std::size_t i) { convert_node(*order_.nodes[i], names_[i], opset_, *graph_); }
 
+void ModelReader::note_pairs() {
+  const int pairs = graph_->pairs();
+  if (pairs == 0) return;
+  const bool drops = options_.quantized == QuantizedPairs::drop;
+  const std::string which = fmt::format("{}: {} pair{} of QuantizeLinear and DequantizeLinear {}", path_, pairs,
+                                        pairs == 1 ? "" : "s", pairs == 1 ? "is" : "are");
+  graph_->network().notes.push_back(
+      drops ? fmt::format("{} left out; {} of them cut off what is below zero, which stays (ReLU)", which,
+                          graph_->clipping_pairs())
+            : fmt::format("{} simulated in float32; --quantized drop leaves them out", which));
+}
+
 void ModelReader::finish() {
+  note_pairs();
   for (const auto& output : model_->graph().output()) graph_->add_output(output.name());
   if (const auto faults = verify(graph_->network()); !faults.empty()) {
     unsupported(path_, "{}", fmt::join(faults, "; "));

@@ -34,6 +34,8 @@ class ModelReader {
   void finish();
 
  private:
+  void note_pairs();
+
   const std::string& path_;
   const ImportOptions& options_;
   std::unique_ptr<::onnx::ModelProto> model_;

@@ -54,7 +54,7 @@ void check_operators(const ModelReader& reader) {
     texts.push_back(fmt::format("{} (node{} {})", op, nodes.size() > 1 ? "s" : "", listed(nodes)));
   }
   unsupported(reader.path(), "burin does not know {} of its operators: {}{}", unknown.size(), fmt::join(texts, ", "),
-              quantized ? "; burin compiles networks of real numbers: export the model before it is quantized" : "");
+              quantized ? fmt::format("; {}", kQuantizationHelp) : "");
 }
 
 // What a user who names layers wants: those, by themselves.
@@ -105,6 +105,7 @@ Network import_onnx(std::string_view bytes, const std::string& path, const Impor
 
   Network network = std::move(reader.graph().network());
   network.input_std = input_std_of(reader.model());
+  network.quantized = options.quantized;
   if (options.zero_threshold == 0) note_tiny_weights(network);
   if (options.layer_glob) keep_layers(network, options);
   return network;

@@ -15,10 +15,14 @@ struct OnnxType {
   std::string_view name;
   StoredType type;
   std::int64_t low = 0, high = 0;
+  StoredType made_as = type;  // of integers: this one
 };
 
 // The attribute 'to' of a Cast. Throws Error(unsupported) for types that burin does not cast to.
 const OnnxType& read_cast_type(const Node& node);
+// The integer type with this number or that a constant was made as; null for others.
+const OnnxType* integer_type_of(std::int64_t code);
+const OnnxType* integer_type_of(StoredType made_as);
 // The one of its kind that holds the most numbers.
 const OnnxType& widest_type(StoredType type);
 

@@ -24,7 +24,7 @@ bool is_quantization(std::string_view op) {
 
 std::string_view help_for(const ::onnx::NodeProto& node) {
   const std::string_view op = node.op_type();
-  if (is_quantization(op)) return "burin compiles networks of real numbers: export the model before it is quantized";
+  if (is_quantization(op)) return kQuantizationHelp;
   if (!is_standard_domain(node.domain())) {
     return "export the model with ONNX's own operators: an optimizer or a custom layer has put this one in";
   }

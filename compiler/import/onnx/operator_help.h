@@ -11,6 +11,9 @@ namespace burin {
 // "Conv", "com.microsoft::FusedConv"
 std::string operator_text(const ::onnx::NodeProto& node);
 
+inline constexpr std::string_view kQuantizationHelp =
+    "burin reads quantized models as QuantizeLinear and DequantizeLinear around operators of real numbers "
+    "(quant_format=QuantFormat.QDQ of onnxruntime's quantizer, with static scales)";
 bool is_quantization(std::string_view op);
 
 // A sentence without its full stop.
