@@ -31,6 +31,9 @@ std::vector<std::string> verify_function(const std::optional<Elementwise>& funct
   }
   if (!std::isfinite(function->alpha)) faults.add("alpha is {}, it must be finite", function->alpha);
   if (!std::isfinite(function->beta)) faults.add("beta is {}, it must be finite", function->beta);
+  if (function->function == ElementFunction::quantize && !(std::isnormal(function->alpha) && function->alpha > 0)) {
+    faults.add("it quantizes by a scale of {}, which must be above zero and a normal number", function->alpha);
+  }
   return faults.take();
 }
 

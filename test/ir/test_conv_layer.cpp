@@ -84,6 +84,7 @@ TEST_CASE("conv_shape: every rule names attribute, value and what is allowed") {
         s.epilogue.function = Elementwise{ElementFunction::clip, 0, std::numeric_limits<float>::infinity()};
       },
       "beta is inf, it must be finite");
+  expect([](ConvShape& s) { s.epilogue.function = Elementwise{ElementFunction::quantize, 0, 0}; }, "a scale of 0");
   expect([](ConvShape& s) { s.in_h = 1, s.pad = {}; }, "the output has no rows: in_h 1 with pad 0 + 0");
   expect([](ConvShape& s) { s.in_w = 2, s.pad = {}; }, "the output has no columns: in_w 2 with pad 0 + 0");
   expect([](ConvShape& s) { s.in_channels = s.out_channels = 65536; }, "(kMaxLayerWeights)");

@@ -257,6 +257,8 @@ std::vector<OperatorCase> function_cases() {
     add({sign}, scale);
     add({sine}, scale);
     add({cosine}, scale);
+    add({quantize, 0.25F, -128}, scale);
+    add({quantize, 0.03F, 0}, scale);
     add({floor}, scale);
     add({ceil}, scale);
     add({round}, scale, 0);
