@@ -28,10 +28,10 @@ bool takes_all(const Taps& taps) {
 }
 
 // What its producer ends with says so.
-bool never_negative(const GraphEdit& graph, int tensor) {
+bool is_made_never_negative(const GraphEdit& graph, int tensor) {
   const int producer = graph.producer(tensor);
   if (producer < 0 || graph.removed(producer)) return false;
-  const auto* element = graph.as<Elementwise>(producer);
+  const auto* element = std::get_if<Elementwise>(&graph.op(producer).kind);
   const Elementwise* then = element != nullptr ? element : then_of(graph.op(producer).kind);
   return then != nullptr && never_negative(*then);
 }
@@ -55,7 +55,7 @@ bool changes_nothing(const GraphEdit& graph, int index) {
     return same_shape && takes_all(resample->rows) && takes_all(resample->cols);
   }
   if (const auto* element = std::get_if<Elementwise>(&op.kind)) {
-    if (element->function == ElementFunction::relu && never_negative(graph, op.inputs[0])) return true;
+    if (element->function == ElementFunction::relu && is_made_never_negative(graph, op.inputs[0])) return true;
     return element->function == ElementFunction::clip && std::isinf(element->alpha) && std::isinf(element->beta) &&
            element->alpha < element->beta;
   }
