@@ -69,9 +69,9 @@ bool computes_in_halves(const std::string& provider) {
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> eight convolutions -> pad -> LRN -> sigmoid -> the sum of both, less its largest channel, normalized. Of
-// the sum, on one side: pool -> resize -> mean -> dense fully connected layer -> softmax -> y (6); on the other:
-// softmax over the channels -> two sparse fully connected layers -> z (256).
+// x (8x8x8) -> eight convolutions, a normalization over channels before the last -> pad -> LRN -> sigmoid -> the sum of
+// both, less its largest channel, normalized. Of the sum, on one side: pool -> resize -> mean -> dense fully connected
+// layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully connected layers -> z (256).
 OnnxModel model_of_every_provider() {
   constexpr int kChannels = 8;
   OnnxModel model = OnnxModel::of_image({kChannels, 8, 8});
@@ -97,6 +97,8 @@ OnnxModel model_of_every_provider() {
   conv("conv_gathered", 3, 1, sparse_weights(kChannels * kChannels * 9, 5));
   conv("conv_gathered_rows", 3, 1, sparse_weights(kChannels * kChannels * 9, 6));
   conv("conv_warpgroup", 3, 1, sparse_weights(kChannels * kChannels * 9, 7));
+  // It reads halves, as the convolution before it stores them.
+  node("LpNormalization", {last}, "normalize_channels").set("axis", 1).set("p", 2);
   conv("conv_cudnn", 3, 1, sparse_weights(kChannels * kChannels * 9, 9));
   model.integers("pads", {0, 0, 1, 1, 0, 0, 1, 1});
   model.floats("value", {}, {0.5F});
