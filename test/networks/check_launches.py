@@ -49,7 +49,7 @@ def main():
             print(f"| {path.stem} | {launches} | {layers} | {others} |" if options.markdown else
                   f"{path.stem}: {launches} launches, {layers} layers; {others}", flush=True)
             if not options.markdown and launches != LAUNCHES.get(path.stem):
-                wrong.append(f"{path.stem}: {launches} launches, {LAUNCHES[path.stem]} were expected")
+                wrong.append(f"{path.stem}: {launches} launches, {LAUNCHES.get(path.stem, "none")} were expected")
     if wrong:
         sys.exit("\n".join(wrong))
 
