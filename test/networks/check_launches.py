@@ -48,8 +48,9 @@ def main():
             others = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
             print(f"| {path.stem} | {launches} | {layers} | {others} |" if options.markdown else
                   f"{path.stem}: {launches} launches, {layers} layers; {others}", flush=True)
-            if not options.markdown and launches != LAUNCHES.get(path.stem):
-                wrong.append(f"{path.stem}: {launches} launches, {LAUNCHES.get(path.stem, "none")} were expected")
+            expected = LAUNCHES.get(path.stem, "none")
+            if not options.markdown and launches != expected:
+                wrong.append(f"{path.stem}: {launches} launches, {expected} were expected")
     if wrong:
         sys.exit("\n".join(wrong))
 
