@@ -1,5 +1,5 @@
 // What is known of functions of single numbers: their values in float64, how far rounding may bring them, and which
-// signs they have. A new function has its place here and in templates/kernels/function.h, and nowhere else.
+// signs they have. A new function has its place here and in templates/kernels/apply_function.h, and nowhere else.
 #pragma once
 
 #include <vector>

@@ -48,6 +48,17 @@ TEST_CASE("drop_identities: operators that do nothing here") {
   CHECK(kinds(result) == "elementwise");
 }
 
+TEST_CASE("drop_identities: a ReLU of what never is negative goes, of others it stays") {
+  const auto network = [](const Elementwise& before) {
+    GraphBuilder graph;
+    const int y = graph.add("before", before, {graph.input({2, 4, 4})});
+    return graph.finish({graph.add("relu", Elementwise{}, {y})});
+  };
+  CHECK(kinds(after(drop_identities, network({ElementFunction::sigmoid}), 1)) == "elementwise");
+  unchanged(drop_identities, network({ElementFunction::tanh}));
+  unchanged(drop_identities, network({ElementFunction::clip, -1, 1}));
+}
+
 TEST_CASE("drop_identities: transposes of extents of 1 are reshapes, reshapes of reshapes are one") {
   GraphBuilder graph;
   int x = graph.input({2, 1, 3});

@@ -46,10 +46,6 @@ BURIN_DEVICE Values each(With with, const Pieces&... pieces) {
   }
   return result;
 }
-BURIN_DEVICE Values all(float value) {
-  const f32x4 four = {value, value, value, value};
-  return {four, four};
-}
 
 // Where warps leave what they have put together: rows of a number for each lane.
 BURIN_DEVICE u32 row_of(u32 exchange, u32 warp, u32 number, u32 numbers) {
@@ -124,7 +120,7 @@ BURIN_DEVICE Values over_channels(const Seat& at, const Values& mine, u32 exchan
     burin_dev_shared_store(row_of(exchange, at.warp, i * images + 1, numbers), at.lane * kWordBytes, mine.second[i]);
   }
   burin_dev_barrier();
-  Values result = all(0);
+  Values result = same_values(0);
 #pragma unroll
   for (u32 i = 0; i < kQuadWords; ++i) {
     if (i >= static_cast<u32>(vector())) continue;
@@ -173,18 +169,18 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
     return result;
   };
   const float share = 1.0f / channels();
-  Values center = all(0);
+  Values center = same_values(0);
   if (has_center()) {
     const auto both = [](float a, float b) BURIN_INLINED { return center_of(a, b); };
     const auto with = [&](const Values& a, const Values& b) BURIN_INLINED { return each(both, a, b); };
-    center = over_channels(at, over_held(all(center_start()), with), 0, both);
+    center = over_channels(at, over_held(same_values(center_start()), with), 0, both);
     if (!center_is_largest()) center = each([&](float x) BURIN_INLINED { return x * share; }, center);
   }
   const auto with = [&](const Values& sum, const Values& values) BURIN_INLINED {
     return each([](float a, float x, float c) BURIN_INLINED { return size_with(a, x, c); }, sum, values, center);
   };
   const auto add = [](float a, float b) BURIN_INLINED { return a + b; };
-  const Values size = over_channels(at, over_held(all(0), with), 1, add);
+  const Values size = over_channels(at, over_held(same_values(0), with), 1, add);
   const Values factor = each([&](float x) BURIN_INLINED { return factor_of(x, share); }, size);
 #pragma unroll
   for (u32 i = 0; i < kMostHeld; ++i) {
