@@ -24,9 +24,7 @@ namespace {
 class JobList {
  public:
   JobList(const Network& network, const CompileOptions& options, const Reentry& reentry)
-      : network_(network), options_(options), reentry_(reentry) {
-    folder_names_.suffix("network");  // where the graph's passes are dumped
-  }
+      : network_(network), options_(options), reentry_(reentry), folders_(options.batches.size() > 1) {}
 
   KernelJobs run(const std::function<void(int, int, const std::string&)>& planned) {
     if (network_.separate) {
@@ -137,16 +135,9 @@ class JobList {
     // What a kernel costs is in proportion to its nonzeros where each is an instruction, but for a part that all have.
     const bool baked = candidate.provider == kBakedProvider;
     job.work = kFixedWork + (baked ? static_cast<double>(nonzeros_of(task)) : 0);
-    job.folder = folder_of(task.name);
-    if (options_.batches.size() > 1) job.folder += fmt::format("/b{}", task.batch);
+    job.folder = folders_.of(task.name, task.batch);
     job.suffix = symbols_.suffix(candidate.symbol);
     return index;
-  }
-
-  std::string folder_of(const std::string& op) {
-    const auto [entry, is_new] = folders_.try_emplace(op, folder_name(op));
-    if (is_new) entry->second += folder_names_.suffix(entry->second);
-    return entry->second;
   }
 
   const Network& network_;
@@ -156,8 +147,8 @@ class JobList {
   std::vector<std::size_t> program_of_;  // of each task
   std::vector<Choice> choices_;
   std::map<std::string, std::vector<std::size_t>> kernels_of_;  // by operator
-  std::map<std::string, std::string> folders_;
-  NumberedNames symbols_, folder_names_;
+  DumpFolders folders_;
+  NumberedNames symbols_;
   PlanCost cost_;  // of all programs
   int first_batch_ = 1;
   KernelJobs jobs_;

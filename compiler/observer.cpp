@@ -62,4 +62,10 @@ std::string folder_name(const std::string& layer) {
   return name.empty() || name[0] == '.' ? "_" + name : name;
 }
 
+std::string DumpFolders::of(const std::string& op, int batch) {
+  const auto [entry, is_new] = folders_.try_emplace(op, folder_name(op));
+  if (is_new) entry->second += names_.suffix(entry->second);
+  return by_batch_ ? fmt::format("{}/b{}", entry->second, batch) : entry->second;
+}
+
 }  // namespace burin

@@ -4,9 +4,12 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "ir/numbered_names.h"
 
 namespace burin {
 
@@ -38,5 +41,21 @@ class Observer {
 
 // A layer's name as the name of a folder.
 std::string folder_name(const std::string& layer);
+
+// The folders of a compilation's kernels: one for each operator, in the order in which they are asked for, and in it
+// one for each batch size where there are several.
+class DumpFolders {
+ public:
+  explicit DumpFolders(bool by_batch) : by_batch_(by_batch) {
+    names_.suffix("network");  // where the graph's passes are dumped
+  }
+  // Relative to --dump-dir.
+  std::string of(const std::string& op, int batch);
+
+ private:
+  bool by_batch_ = false;
+  std::map<std::string, std::string> folders_;
+  NumberedNames names_;
+};
 
 }  // namespace burin

@@ -8,6 +8,7 @@
 
 #include "compiler/choose/choose.h"
 #include "compiler/cli/arguments.h"
+#include "compiler/cli/candidates.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/files.h"
@@ -28,7 +29,7 @@ struct InspectArguments {
   const CLI::App* command = nullptr;  // says what was given
   std::string input;
   std::string batches = "1", precision = std::string(to_string(Precision::fp32));
-  std::optional<std::string> arch, layout;
+  std::optional<std::string> arch, layout, why;
   bool json = false;
   bool tuning = false;
   bool simplify = false, no_siblings = false;
@@ -44,30 +45,6 @@ std::string layout_text(const KernelForm& form) {
   const TensorLayout input = form.input().layout, output = form.output().layout;
   if (input != output) return fmt::format("{} > {}", to_string(input), to_string(output));
   return is_usual(input) ? std::string() : std::string(to_string(input));
-}
-
-// "256x14x14 > 256, 3x3 s2 p1 d2 g32": what a table has room for.
-std::string short_shape(const ConvShape& shape) {
-  std::string text = fmt::format("{}x{}x{} > {}, {}x{}", shape.in_channels, shape.in_h, shape.in_w, shape.out_channels,
-                                 shape.kernel_h, shape.kernel_w);
-  const auto add_pair = [&text](char name, int h, int w, int usual) {
-    if (h == w && h == usual) return;
-    text += h == w ? fmt::format(" {}{}", name, h) : fmt::format(" {}{}x{}", name, h, w);
-  };
-  add_pair('s', shape.stride_h, shape.stride_w, 1);
-  const Padding& pad = shape.pad;
-  if (pad.top == pad.bottom && pad.left == pad.right) {
-    add_pair('p', pad.top, pad.left, 0);
-  } else {
-    text += fmt::format(" p{},{},{},{}", pad.top, pad.bottom, pad.left, pad.right);
-  }
-  add_pair('d', shape.dilation_h, shape.dilation_w, 1);
-  if (shape.groups != 1) text += fmt::format(" g{}", shape.groups);
-  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
-    text += fmt::format(", {} {}x{}", to_string(pool->kind), pool->kernel_h, pool->kernel_w);
-    add_pair('s', pool->stride_h, pool->stride_w, 1);
-  }
-  return text;
 }
 
 // The sums over the rows of one batch size: what the network takes.
@@ -136,30 +113,18 @@ std::string print_table(const std::vector<InspectRow>& rows) {
 
 nlohmann::ordered_json to_json(const InspectRow& row) {
   const Kernel& kernel = row.kernel;
-  const ConvShape& s = kernel.layer->shape;
-  nlohmann::ordered_json entry = {{"layer", kernel.op},
-                                  {"batch", kernel.planned_batch},
-                                  {"shape", describe(s)},
-                                  {"in_channels", s.in_channels},
-                                  {"out_channels", s.out_channels},
-                                  {"kernel", {s.kernel_h, s.kernel_w}},
-                                  {"input", {s.in_h, s.in_w}},
-                                  {"output", {s.out_h(), s.out_w()}},
-                                  {"groups", s.groups},
-                                  {"sparsity", row.sparsity()},
-                                  {"nonzeros", kernel.layer->nonzeros},
-                                  {"dead_inputs", kernel.layer->dead_inputs},
-                                  {"dead_outputs", kernel.layer->dead_outputs},
-                                  {"provider", kernel.provider},
-                                  {"precision", kernel.precision},
-                                  {"kept_in_fp32", kernel.kept_in_fp32},
-                                  {"plan", kernel.plan_short},
-                                  {"input_layout", to_string(kernel.form.input().layout)},
-                                  {"output_layout", to_string(kernel.form.output().layout)},
-                                  {"predicted_us", kernel.predicted_us},
-                                  {"tuning", kernel.tuning ? to_json(*kernel.tuning) : nlohmann::ordered_json()},
-                                  {"symbol", kernel.symbol},
-                                  {"arch", row.code.arch}};
+  nlohmann::ordered_json entry = {{"layer", kernel.op}, {"batch", kernel.planned_batch}};
+  add_layer(entry, row);
+  entry.update({{"provider", kernel.provider},
+                {"precision", kernel.precision},
+                {"kept_in_fp32", kernel.kept_in_fp32},
+                {"plan", kernel.plan_short},
+                {"input_layout", to_string(kernel.form.input().layout)},
+                {"output_layout", to_string(kernel.form.output().layout)},
+                {"predicted_us", kernel.predicted_us},
+                {"tuning", kernel.tuning ? to_json(*kernel.tuning) : nlohmann::ordered_json()},
+                {"symbol", kernel.symbol},
+                {"arch", row.code.arch}});
   add_multiplied(entry, kernel);
   add_sizes(entry, row);
   return entry;
@@ -226,22 +191,6 @@ nlohmann::ordered_json passes_json(const std::vector<PassRecord>& passes) {
   return list;
 }
 
-// A cubin that is to be described must be there.
-void check_arch_of(const Package& package, const std::optional<std::string>& arch) {
-  if (!arch) return;
-  std::vector<std::string> archs;
-  for (const Kernel& kernel : package.manifest.kernels) {
-    for (const KernelBinary& binary : kernel.binaries) {
-      const bool is_new = std::ranges::find(archs, binary.arch) == archs.end();
-      if (binary.kind == BinaryKind::cubin && is_new) archs.push_back(binary.arch);
-    }
-  }
-  if (std::ranges::find(archs, *arch) != archs.end()) return;
-  fail(ErrorKind::usage, "--arch {}: the package has {}{}", *arch,
-       archs.empty() ? "no machine code, only PTX" : fmt::format("machine code for {}", fmt::join(archs, ", ")),
-       did_you_mean(*arch, archs));
-}
-
 // The first option that only a graph can serve; empty without one.
 std::string graph_option(const InspectArguments& arguments) {
   return arguments.simplify ? "--simplify" : arguments.memory ? "--memory" : "";
@@ -263,14 +212,30 @@ void check_package_options(const InspectArguments& arguments, const Package& pac
   }
 }
 
+int inspect_why(const InspectArguments& arguments) {
+  std::vector<std::string> others = {"--batch",    "--precision",   "--layout", "--tuning",
+                                     "--simplify", "--no-siblings", "--memory", "--layer"};
+  std::ranges::copy(ImportArguments::names(), std::back_inserter(others));
+  refuse_given(*arguments.command, others, "--why shows the candidates of a package's steps, and nothing else");
+  const Package package = read_given_package(arguments.input);
+  check_arch_of(package, arguments.arch);
+  if (arguments.json) {
+    print_data(json_output({{"input", arguments.input}, {"steps", why_json(package, *arguments.why, arguments.arch)}}));
+  } else {
+    print_data(print_why(package, *arguments.why, arguments.arch));
+  }
+  return 0;
+}
+
 int inspect(const InspectArguments& arguments) {
   if (arguments.coverage) {
     refuse_given(*arguments.command,
                  {"--arch", "--batch", "--precision", "--layout", "--tuning", "--simplify", "--no-siblings", "--memory",
-                  "--layer", "--activation", "--max-extent"},
+                  "--why", "--layer", "--activation", "--max-extent"},
                  "--coverage shows which operators of a model are read, and plans nothing");
     return inspect_coverage(arguments.input, arguments.import.checked(), arguments.json);
   }
+  if (arguments.why) return inspect_why(arguments);
   std::string about;
   std::vector<InspectRow> rows;
   Network network;  // of a model or of weights
@@ -364,6 +329,8 @@ void add_inspect_command(CLI::App& app, Action& action) {
   add_option(*command, "--layout NAME", arguments->layout,
              "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default) or n8c8hw");
   command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");
+  add_option(*command, "--why GLOB", arguments->why,
+             "Package: the candidates for the layers or operators with such names, and why each was not taken");
   command->add_flag("--simplify", arguments->simplify,
                     "Model: the graph as compilation would take it, and what was done");
   command->add_flag("--no-siblings", arguments->no_siblings, "With --simplify: as compile --no-siblings would take it");

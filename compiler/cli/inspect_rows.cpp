@@ -19,12 +19,6 @@
 namespace burin {
 namespace {
 
-// Where the weights are instructions there are none.
-std::int64_t weight_bytes(const Kernel& kernel) {
-  const KernelTensor* weights = kernel.form.find(TensorRole::weights);
-  return weights == nullptr ? 0 : weights->run_words * kWordBytes;
-}
-
 std::string arguments_text(const std::vector<const Buffer*>& arguments) {
   std::vector<std::string> texts;
   for (const Buffer* argument : arguments) {
@@ -60,6 +54,49 @@ std::string print_steps(const ManifestIndex& index, const Program& program, cons
 }
 
 }  // namespace
+
+void check_arch_of(const Package& package, const std::optional<std::string>& arch) {
+  if (!arch) return;
+  std::vector<std::string> archs;
+  for (const Kernel& kernel : package.manifest.kernels) {
+    for (const KernelBinary& binary : kernel.binaries) {
+      const bool is_new = std::ranges::find(archs, binary.arch) == archs.end();
+      if (binary.kind == BinaryKind::cubin && is_new) archs.push_back(binary.arch);
+    }
+  }
+  if (std::ranges::find(archs, *arch) != archs.end()) return;
+  fail(ErrorKind::usage, "--arch {}: the package has {}{}", *arch,
+       archs.empty() ? "no machine code, only PTX" : fmt::format("machine code for {}", fmt::join(archs, ", ")),
+       did_you_mean(*arch, archs));
+}
+
+std::string short_shape(const ConvShape& shape) {
+  std::string text = fmt::format("{}x{}x{} > {}, {}x{}", shape.in_channels, shape.in_h, shape.in_w, shape.out_channels,
+                                 shape.kernel_h, shape.kernel_w);
+  const auto add_pair = [&text](char name, int h, int w, int usual) {
+    if (h == w && h == usual) return;
+    text += h == w ? fmt::format(" {}{}", name, h) : fmt::format(" {}{}x{}", name, h, w);
+  };
+  add_pair('s', shape.stride_h, shape.stride_w, 1);
+  const Padding& pad = shape.pad;
+  if (pad.top == pad.bottom && pad.left == pad.right) {
+    add_pair('p', pad.top, pad.left, 0);
+  } else {
+    text += fmt::format(" p{},{},{},{}", pad.top, pad.bottom, pad.left, pad.right);
+  }
+  add_pair('d', shape.dilation_h, shape.dilation_w, 1);
+  if (shape.groups != 1) text += fmt::format(" g{}", shape.groups);
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    text += fmt::format(", {} {}x{}", to_string(pool->kind), pool->kernel_h, pool->kernel_w);
+    add_pair('s', pool->stride_h, pool->stride_w, 1);
+  }
+  return text;
+}
+
+std::int64_t weight_bytes(const Kernel& kernel) {
+  const KernelTensor* weights = kernel.form.find(TensorRole::weights);
+  return weights == nullptr ? 0 : weights->run_words * kWordBytes;
+}
 
 KernelBinary described_code(const Kernel& kernel, const std::optional<std::string>& arch) {
   const auto fits = [&](const KernelBinary& binary) {
@@ -105,6 +142,22 @@ std::string fill_text(const Kernel& kernel) { return percent_text(fill(kernel));
 void add_multiplied(nlohmann::ordered_json& entry, const Kernel& kernel) {
   entry["live_columns"] = known_json(live_share(kernel));
   entry["fill"] = known_json(fill(kernel));
+}
+
+void add_layer(nlohmann::ordered_json& entry, const InspectRow& row) {
+  const KernelLayer& layer = *row.kernel.layer;
+  const ConvShape& s = layer.shape;
+  entry.update({{"shape", describe(s)},
+                {"in_channels", s.in_channels},
+                {"out_channels", s.out_channels},
+                {"kernel", {s.kernel_h, s.kernel_w}},
+                {"input", {s.in_h, s.in_w}},
+                {"output", {s.out_h(), s.out_w()}},
+                {"groups", s.groups},
+                {"sparsity", row.sparsity()},
+                {"nonzeros", layer.nonzeros},
+                {"dead_inputs", layer.dead_inputs},
+                {"dead_outputs", layer.dead_outputs}});
 }
 
 void add_sizes(nlohmann::ordered_json& entry, const InspectRow& row) {
@@ -169,22 +222,24 @@ std::string print_network(const Manifest& manifest, const std::optional<std::str
   return text;
 }
 
+nlohmann::ordered_json kernel_json(const Kernel& kernel, const std::optional<std::string>& arch) {
+  nlohmann::ordered_json entry = {{"symbol", kernel.symbol},   {"operator", kernel.op},
+                                  {"kind", kernel.kind},       {"provider", kernel.provider},
+                                  {"plan", kernel.plan_short}, {"weight_bytes", weight_bytes(kernel)}};
+  add_multiplied(entry, kernel);
+  if (const KernelBinary binary = described_code(kernel, arch); !binary.arch.empty()) {
+    entry["arch"] = binary.arch;
+    entry["registers"] = binary.registers;
+    entry["spill_bytes"] = binary.spill_bytes;
+    entry["code_bytes"] = binary.code_bytes;
+  }
+  return entry;
+}
+
 nlohmann::ordered_json network_json(const Manifest& manifest, const std::optional<std::string>& arch) {
   nlohmann::ordered_json document = {{"kernels", nlohmann::ordered_json::array()},
                                      {"programs", nlohmann::ordered_json::array()}};
-  for (const Kernel& kernel : manifest.kernels) {
-    nlohmann::ordered_json entry = {{"symbol", kernel.symbol},   {"operator", kernel.op},
-                                    {"kind", kernel.kind},       {"provider", kernel.provider},
-                                    {"plan", kernel.plan_short}, {"weight_bytes", weight_bytes(kernel)}};
-    add_multiplied(entry, kernel);
-    if (const KernelBinary binary = described_code(kernel, arch); !binary.arch.empty()) {
-      entry["arch"] = binary.arch;
-      entry["registers"] = binary.registers;
-      entry["spill_bytes"] = binary.spill_bytes;
-      entry["code_bytes"] = binary.code_bytes;
-    }
-    document["kernels"].push_back(std::move(entry));
-  }
+  for (const Kernel& kernel : manifest.kernels) document["kernels"].push_back(kernel_json(kernel, arch));
   for (const Program& program : manifest.programs) document["programs"].push_back(to_json(program));
   return document;
 }

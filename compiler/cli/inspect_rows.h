@@ -17,6 +17,9 @@ namespace burin {
 // and its figures are not known.
 KernelBinary described_code(const Kernel& kernel, const std::optional<std::string>& arch);
 
+// Throws Error(usage) where the package has no machine code for `arch`, which was asked for.
+void check_arch_of(const Package& package, const std::optional<std::string>& arch);
+
 struct InspectRow {
   Kernel kernel;  // of a convolution
   KernelBinary code = {};
@@ -34,6 +37,14 @@ std::string live_text(const Kernel& kernel);
 std::string fill_text(const Kernel& kernel);
 void add_multiplied(nlohmann::ordered_json& entry, const Kernel& kernel);
 
+// "256x14x14 > 256, 3x3 s2 p1 d2 g32": what a table has room for.
+std::string short_shape(const ConvShape& shape);
+
+// The bytes of a kernel's weights as data; 0: they are instructions, or there are none.
+std::int64_t weight_bytes(const Kernel& kernel);
+
+// Adds what a convolution computes: shape, zeros, dead channels.
+void add_layer(nlohmann::ordered_json& entry, const InspectRow& row);
 // Adds the figures of the row's code, and the bytes of the same weights in other forms. What is not known is null.
 void add_sizes(nlohmann::ordered_json& entry, const InspectRow& row);
 
@@ -47,6 +58,8 @@ std::vector<InspectRow> rows_of_network(const Network& network, const CompileOpt
 // Inputs and outputs, then for each program its steps with the kernels that they launch, and its memory. What the
 // assembler said is of the cubin for `arch`, or of the first. With `memory`, also where each tensor lies.
 std::string print_network(const Manifest& manifest, const std::optional<std::string>& arch, bool memory);
+// A kernel by itself, as network_json() has it.
+nlohmann::ordered_json kernel_json(const Kernel& kernel, const std::optional<std::string>& arch);
 nlohmann::ordered_json network_json(const Manifest& manifest, const std::optional<std::string>& arch);
 
 }  // namespace burin

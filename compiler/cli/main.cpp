@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   add_run_command(app, action);
   add_verify_command(app, action);
   add_bench_command(app, action);
+  add_report_command(app, action);
   add_doctor_command(app, action);
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) add_console_options(*command);
 

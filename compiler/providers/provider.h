@@ -105,6 +105,10 @@ class Provider {
   // Whether a kernel's code holds the weights of its convolution.
   virtual bool bakes_weights() const { return false; }
 
+  // Whether its kernels take the same time whatever the zeros of the weights are: what others are compared with to see
+  // what the zeros are worth.
+  virtual bool is_dense() const { return false; }
+
   // The module of a kernel that make() once gave, from what a package says of it. `layer` is its convolution where
   // weights are baked, else null. Throws Error(bad_input) for a plan that is none of this provider's.
   virtual SpecialisedModule module_of(const Kernel& kernel, const ConvLayer* layer) const = 0;

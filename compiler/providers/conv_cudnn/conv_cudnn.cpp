@@ -105,6 +105,7 @@ class ConvCudnn : public Provider {
   ConvCudnn() : Provider(kCudnnProvider) {}
 
   bool needs_measuring() const override { return true; }
+  bool is_dense() const override { return true; }
 
   bool can_do(const Task& task) const override {
     return task.layer != nullptr && task.precision == Precision::fp32 && !task.activity_maps &&

@@ -76,6 +76,8 @@ class ConvDenseProvider : public TemplateProvider {
  public:
   ConvDenseProvider() : TemplateProvider("conv_dense") {}
 
+  bool is_dense() const override { return true; }
+
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape& shape = task.layer->shape;

@@ -51,6 +51,8 @@ class ConvDepthwiseProvider : public TemplateProvider {
  public:
   ConvDepthwiseProvider() : TemplateProvider("conv_depthwise") {}
 
+  bool is_dense() const override { return true; }
+
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape& shape = task.layer->shape;

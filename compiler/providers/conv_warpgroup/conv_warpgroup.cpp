@@ -61,6 +61,8 @@ class ConvWarpgroupProvider : public TemplateProvider {
  public:
   ConvWarpgroupProvider() : TemplateProvider("conv_warpgroup") {}
 
+  bool is_dense() const override { return true; }
+
  protected:
   bool knows_formats() const override { return true; }
   // Its instructions are those of one architecture, so no other may be asked for.

@@ -55,6 +55,8 @@ class LinearProvider : public PlainProvider {
  public:
   LinearProvider() : PlainProvider("linear") {}
 
+  bool is_dense() const override { return true; }
+
  protected:
   std::vector<std::string> choices() const override { return {"block_rows", "images", "threads"}; }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
