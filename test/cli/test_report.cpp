@@ -14,6 +14,7 @@
 #include "test/cli/program.h"
 #include "test/package/sample_network.h"
 #include "test/runtime/fake_driver.h"
+#include "test/runtime/sample_package.h"
 #include "test/scoped_variable.h"
 #include "test/scratch_folder.h"
 #include "test/skip.h"
@@ -58,6 +59,14 @@ Package sample() {
     program.steps[kLeft].name = program.steps[kLeft].tensor = kHostile;
     program.steps[kConv1].options = {{"conv_baked", 2}, {"conv_dense", 3}};
   }
+  REQUIRE(verify(package) == std::vector<std::string>{});
+  return package;
+}
+
+Package sample_of_layers() {
+  Package package = *sample_package();
+  package.manifest.programs.clear();
+  add_layer_programs(package.manifest);
   REQUIRE(verify(package) == std::vector<std::string>{});
   return package;
 }
@@ -187,10 +196,7 @@ TEST_CASE("report_refuses_figures_that_are_not_of_the_package") {
   CHECK_THAT(refusal_of(package, folder, "[]"), Contains("not a JSON object"));
   CHECK_THAT(refusal_of(package, folder, R"({"rows": [{"symbol": "x", "layer": "y\u001b"}]})"),
              Contains("it has kernel 'x' of layer 'y\\x1b', and the package does not"));
-  Package layers = sample();
-  layers.manifest.programs.clear();
-  add_layer_programs(layers.manifest);
-  CHECK_THAT(refusal_of(layers, folder, good.dump()),
+  CHECK_THAT(refusal_of(sample_of_layers(), folder, good.dump()),
              Contains("a network was measured, and this package holds layers"));
 }
 
@@ -274,7 +280,7 @@ TEST_CASE("report_writes_a_page_or_nothing") {
     CHECK(outcome.exit_code == exit_code);
     CHECK_THAT(outcome.err, Contains(message));
   };
-  refused({"report", "absent.burin", "-o", "x.html"}, 3, "absent.burin: no such file");
+  refused({"report", "absent.burin", "-o", "x.html"}, 3, "absent.burin: cannot be read: No such file");
   refused({"report", folder.write("weights.npy", "x"), "-o", "x.html"}, 3, "compile it first");
   refused({"report", folder.write("text.burin", "no package"), "-o", "x.html"}, 3, "text.burin");
   refused({"report", package, "-o", "no/x.html"}, 2, "-o: ");
@@ -293,16 +299,7 @@ TEST_CASE("report_pages_work_in_a_browser") {
   const Package package = sample();
   const std::string path = written(package, folder);
   folder.write("dumps/conv1/b2/60-kernel.ptx", *package.files.at("kernels/conv1_b2.ptx").content());
-  Package layers = sample();
-  layers.manifest.programs.clear();
-  std::erase_if(layers.manifest.kernels, [](const Kernel& kernel) { return !kernel.is_convolution(); });
-  std::ranges::stable_sort(layers.manifest.kernels, {}, &Kernel::op);
-  add_layer_programs(layers.manifest);
-  std::erase_if(layers.files, [](const auto& file) {
-    return file.first.find("operator_") != std::string::npos || file.first.starts_with("weights/");
-  });
-  REQUIRE(verify(layers) == std::vector<std::string>{});
-  write_package(layers, folder / "layers.burin");
+  write_package(sample_of_layers(), folder / "layers.burin");
   const std::string network = bench(path, folder / "network.json");
   const std::string beside = bench(path, folder / "beside.json", {"--baseline", "cudnn", "--copies", "1"});
   REQUIRE(run_burin({"report", path, "-o", folder / "predicted.html"}).exit_code == 0);
