@@ -19,7 +19,7 @@ build: setup
 # Ends with one line "N passed, N failed, N skipped".
 test: build
 	@cmake --build build -j $(JOBS)
-	@.ci/setup.sh models
+	@.ci/setup.sh models browser
 	@.ci/test.sh build
 
 demo: build

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# setup.sh [models]: installs what building and testing burin needs and what is missing: Debian packages by apt, and,
-# where no CUDA toolkit is found, the assembler (nvJitLink, ptxas) and NVRTC from Python wheels into .venv of the source
-# tree; with `models`, there too, the Python packages that make and run the model zoo. A second run finds everything
-# there and does nothing. Without the CUDA pieces burin still builds and passes its tests; packages then hold PTX only.
-# Without the packages for models the tests that need them are skipped.
+# setup.sh [models] [browser]: installs what building and testing burin needs and what is missing: Debian packages by
+# apt, and, where no CUDA toolkit is found, the assembler (nvJitLink, ptxas) and NVRTC from Python wheels into .venv of
+# the source tree; with `models`, there too, the Python packages that make and run the model zoo; with `browser`, one
+# without a window, which opens the pages of burin report. A second run finds everything there and does nothing. Without
+# the CUDA pieces burin still builds and passes its tests; packages then hold PTX only. Without the packages for models,
+# or the browser, the tests that need them are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,24 +15,25 @@ packages=(
   protobuf-compiler catch2
   python3 python3-venv xz-utils unzip
 )
+browsers=(chromium-headless-shell chromium chromium-browser google-chrome)  # test/cli/browser.py looks for the same
 wheels=(nvidia-nvjitlink-cu12 nvidia-cuda-nvcc-cu12 nvidia-cuda-nvrtc-cu12)
 
 note() { echo "setup: $*" >&2; }
 
-missing_packages() {
+missing_of() {
   local package
-  for package in "${packages[@]}"; do
+  for package in "$@"; do
     [ "$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null)" = "install ok installed" ] || echo "$package"
   done
 }
 
 install_packages() {
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    note "no apt here: expecting the equivalents of: ${packages[*]}"
+    note "no apt here: expecting the equivalents of: $*"
     return
   fi
   local missing
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_of "$@")
   [ "${#missing[@]}" -gt 0 ] || return 0
   local as_root=()
   if [ "$(id -u)" -ne 0 ]; then
@@ -84,10 +86,21 @@ install_model_packages() {
     note "the Python packages for models could not be had; the tests that need them will be skipped"
 }
 
-install_packages
+install_browser() {
+  local browser
+  for browser in "${browsers[@]}"; do
+    command -v "$browser" >/dev/null && return 0
+  done
+  # In a shell of its own: where it fails, the tests are skipped, and nothing else is.
+  (install_packages "${browsers[0]}") || note "no browser could be had; the tests of burin report's pages will be skipped"
+}
+
+install_packages "${packages[@]}"
 install_cuda_wheels
-case "${1:-}" in
-  '') ;;
-  models) install_model_packages ;;
-  *) note "usage: setup.sh [models]"; exit 2 ;;
-esac
+for part in "$@"; do
+  case "$part" in
+    models) install_model_packages ;;
+    browser) install_browser ;;
+    *) note "usage: setup.sh [models] [browser]"; exit 2 ;;
+  esac
+done

@@ -314,7 +314,7 @@ function zerosOf(kernel) {
 
 function denseCell(row) {
   if (row.ratio === null) return row.step.dense ? [make("span", { class: "muted" }, "is dense")] : ["–"];
-  return [...quantity(times(row.ratio)), row.ratio < 1 ? make("small", {}, "slower") : ""];
+  return [...quantity(times(row.ratio)), row.ratio < 1 ? make("small", {}, "dense is faster") : ""];
 }
 
 function stepRow(view, row) {
