@@ -1,5 +1,5 @@
 // Packages that were changed at random, in what they say, in their data, their code or their zip file, through inspect,
-// verify and run: refused, or right, and soon, and with a bound on memory. BURIN_MUTATIONS=20000 tries more of them,
+// report, verify and run: refused, or right, and soon, and with a bound on memory. BURIN_MUTATIONS=20000 tries more of them,
 // BURIN_MUTATION_SEED others.
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -166,10 +166,11 @@ class Trial {
     write_file(folder_ / "mutated.burin", bytes);
     std::filesystem::remove(folder_ / "y.npy");
     const Outcome inspected = tool({"inspect", "mutated.burin"});
+    const Outcome reported = tool({"report", "mutated.burin", "-o", "mutated.html"});
     const Outcome verified = tool({"verify", "mutated.burin", "--against", sample.against, "--device", "host", "--jobs",
                                    "1", "--images", "1", "--seed", "7"});
     const Outcome run = tool(sample.run);
-    for (const Outcome* outcome : {&inspected, &verified, &run}) {
+    for (const Outcome* outcome : {&inspected, &reported, &verified, &run}) {
       const int code = outcome->exit_code;
       if (code < 0 || code > kUnsupported) return fmt::format("exit code {}: {}", code, outcome->err);
       if (code > 1 && outcome->err.empty()) return "no error is said";
@@ -177,6 +178,7 @@ class Trial {
     }
     const bool has_output = std::filesystem::exists(folder_ / "y.npy");
     if (has_output != (run.exit_code == 0)) return "an output of a run that failed, or none";
+    if (reported.exit_code != inspected.exit_code) return "report and inspect differ in whether it is a package";
     if (inspected.exit_code == kRefused && (verified.exit_code == 0 || run.exit_code == 0)) {
       return "inspect refuses what verify or run takes";
     }

@@ -1,6 +1,6 @@
 "use strict";
-// Draws the document that `burin report --json` prints. Texts of the document become text nodes and attributes that hold
-// text, never HTML.
+// Draws the document that `burin report --json` prints. Texts of the document become text nodes, and attributes that
+// hold text, never HTML.
 
 const root = document.documentElement;
 
@@ -16,7 +16,7 @@ addEventListener("securitypolicyviolation", (event) => fail(`its own policy forb
 const report = JSON.parse(document.getElementById("document").textContent);
 const byId = (id) => document.getElementById(id);
 
-// ---- elements --------------------------------------------------------------------------------------------------------
+// ---- elements -------------------------------------------------------------------------------------------------------
 
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -28,6 +28,11 @@ function fill(element, attributes, children) {
 const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 const draw = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+// One by one: a package may have more steps than a call can have arguments.
+function refill(element, children) {
+  element.replaceChildren();
+  for (const child of children) element.append(child);
+}
 const percent = (part, whole) => `${whole > 0 ? (100 * part) / whole : 0}%`;
 
 // A number and its unit, which is quieter.
@@ -36,7 +41,7 @@ function quantity([number, unit]) {
 }
 const inWords = ([number, unit]) => (unit ? `${number} ${unit}` : number);
 
-// ---- figures as a person reads them ------------------------------------------------------------------------------------
+// ---- figures as a person reads them ---------------------------------------------------------------------------------
 
 const unknown = ["–", ""];
 const grouped = (value) => value.toLocaleString("en-US");
@@ -64,9 +69,12 @@ const sources = {
 };
 const isMeasured = (source) => source !== "model" && source !== "";
 
-// ---- what is shown: the programs of one batch size ---------------------------------------------------------------------
+const kWeightBytes = 4;  // in the dense form
+
+// ---- what is shown: the programs of one batch size ------------------------------------------------------------------
 
 const sum = (values) => values.reduce((all, value) => all + value, 0);
+const most = (values) => values.reduce((largest, value) => Math.max(largest, value), 0);
 
 // A step with all that the table says of it.
 function rowOf(program, step, index) {
@@ -94,7 +102,7 @@ function viewOf(batch) {
     whole: report.package.whole_network && programs.length === 1 ? programs[0] : null,
     us: sum(rows.map((row) => row.us ?? 0)),
     clocks: [...new Set(rows.filter((row) => row.us !== null).map(clockOf))],
-    slowest: Math.max(0, ...rows.map((row) => Math.max(row.us ?? 0, denseOn(row)))),
+    slowest: most(rows.map((row) => Math.max(row.us ?? 0, denseOn(row)))),
   };
 }
 
@@ -106,18 +114,21 @@ function denseOn(row) {
   return row.ratio !== null && row.us !== null ? row.ratio * row.us : 0;
 }
 
-// ---- summary -----------------------------------------------------------------------------------------------------------
+// ---- summary --------------------------------------------------------------------------------------------------------
 
 function figure(title, value, more) {
-  return make("div", {}, make("dt", {}, title), make("dd", { class: "value" }, ...value), make("dd", { class: "more" }, more));
+  return make("div", {}, make("dt", {}, title), make("dd", { class: "value" }, ...value),
+    make("dd", { class: "more" }, more));
 }
 
 function clockText(view) {
   const counts = new Map();
   for (const row of view.rows) counts.set(row.step.source, (counts.get(row.step.source) ?? 0) + 1);
-  const parts = [...counts].map(([source, number]) => `${number} of ${count(view.rows.length, "step")} ${sources[source]}`);
+  const parts = [...counts].map(([source, number]) =>
+    `${number} of ${count(view.rows.length, "step")} ${sources[source]}`);
   const where = report.measured_on.length > 0 ? ` Measured on ${report.measured_on.join(", ")}.` : "";
-  const help = [...counts.keys()].some(isMeasured) ? "" : " Nothing was measured: burin report --bench takes what burin bench --json has written.";
+  const help = [...counts.keys()].some(isMeasured) ? ""
+    : " Nothing was measured: burin report --bench takes what burin bench --json has written.";
   return `Times: ${parts.join(", ")}.${where}${help}`;
 }
 
@@ -126,7 +137,7 @@ function zeros(view) {
   let nonzeros = 0, weights = 0, dense = 0, csr = 0;
   for (const { layer } of kernels) {
     nonzeros += layer.nonzeros;
-    weights += layer.dense_bytes / 4;
+    weights += layer.dense_bytes / kWeightBytes;
     dense += layer.dense_bytes;
     csr += layer.csr_bytes;
   }
@@ -137,18 +148,21 @@ function showSummary(view) {
   const compared = view.rows.filter((row) => row.ratio !== null);
   const own = sum(compared.map((row) => row.us)), dense = sum(compared.map(denseOn));
   const slower = compared.filter((row) => row.ratio < 1).length;
+  const slowerText = slower === 0 ? "none is" : `${slower} ${slower === 1 ? "is" : "are"}`;
   const memory = view.programs.map((program) => program.memory);
   const all = (name) => sum(memory.map((part) => part[name] ?? 0));
-  const largest = (name) => Math.max(0, ...memory.map((part) => part[name] ?? 0));
-  const code = all("code_bytes"), weights = all("weight_bytes"), arena = largest("arena_bytes"), scratch = largest("scratch_bytes");
+  const largest = (name) => most(memory.map((part) => part[name] ?? 0));
+  const code = all("code_bytes"), weights = all("weight_bytes");
+  const arena = largest("arena_bytes"), scratch = largest("scratch_bytes");
   const pruned = zeros(view);
   const latency = view.whole ? view.whole.latency_us : null;
   byId("figures").replaceChildren(
     figure(view.whole ? "All steps, one after the other" : "All layers", quantity(time(view.us)),
-      latency !== null ? `the network as one graph: ${inWords(time(latency))}` : view.clocks.length === 1 ? view.clocks[0] : "in part measured, in part predicted"),
-    figure("Dense kernels for the same steps", compared.length > 0 ? [...quantity(times(own > 0 ? dense / own : null)), make("small", {}, " as long")] : ["–"],
-      compared.length > 0
-        ? `${count(compared.length, "step")} compared, ${slower === 0 ? "none is" : `${slower} ${slower === 1 ? "is" : "are"}`} slower than dense`
+      latency !== null ? `the network as one graph: ${inWords(time(latency))}`
+        : view.clocks.length === 1 ? view.clocks[0] : "in part measured, in part predicted"),
+    figure("Dense kernels for the same steps",
+      compared.length > 0 ? [...quantity(times(own > 0 ? dense / own : null)), make("small", {}, " as long")] : ["–"],
+      compared.length > 0 ? `${count(compared.length, "step")} compared, ${slowerText} slower than dense`
         : "the package keeps no dense candidate"),
     figure("Zeros in convolutions", pruned.weights > 0 ? quantity(share(1 - pruned.nonzeros / pruned.weights)) : ["–"],
       `${grouped(pruned.nonzeros)} of ${grouped(pruned.weights)} weights are left in ${count(pruned.layers, "layer")}`),
@@ -156,12 +170,13 @@ function showSummary(view) {
       [["code", code], ["weights", weights], ["arena", arena], ["scratch", scratch]].filter(([, bytes]) => bytes > 0)
         .map(([name, bytes]) => `${name} ${inWords(size(bytes))}`).join(", ")),
     figure("The same weights otherwise", pruned.weights > 0 ? quantity(size(pruned.dense)) : ["–"],
-      pruned.weights > 0 ? `dense, of the convolutions; ${inWords(size(pruned.csr))} as compressed rows` : "no convolutions"),
+      pruned.weights > 0 ? `dense, of the convolutions; ${inWords(size(pruned.csr))} as compressed rows`
+        : "no convolutions"),
   );
   byId("clock").textContent = clockText(view);
 }
 
-// ---- charts over the steps -----------------------------------------------------------------------------------------------
+// ---- charts over the steps ------------------------------------------------------------------------------------------
 
 function barsOf(row, slowest, along) {
   const bars = [];
@@ -182,30 +197,32 @@ function rowTitle(row) {
 
 function showTimes(view) {
   byId("time-axis").textContent = `Time of each step; the chart is ${inWords(time(view.slowest))} high`;
-  byId("times").replaceChildren(...view.rows.map((row) => {
+  refill(byId("times"), view.rows.map((row) => {
     const place = make("div", { title: rowTitle(row) }, ...barsOf(row, view.slowest, "height"));
     place.addEventListener("click", () => choose(row, true));
     return place;
   }));
-  const slowest = [...view.rows].sort((a, b) => (b.us ?? 0) - (a.us ?? 0)).slice(0, 3);
-  byId("times-text").textContent = `A bar for each of ${count(view.rows.length, "step")}; the table below has the same figures. The slowest: ` +
-    `${slowest.map((row) => `${row.step.name} with ${inWords(time(row.us))}`).join(", ")}.`;
+  const slowest = [...view.rows].sort(orders.us).slice(0, 3);
+  byId("times-text").textContent = `A bar for each of ${count(view.rows.length, "step")}; the table below has the same ` +
+    `figures. The slowest: ${slowest.map((row) => `${row.step.name} with ${inWords(time(row.us))}`).join(", ")}.`;
 }
 
 // Where each tensor of the arena lies, and from which step to which: blocks of three kinds in turn, so that neighbours
 // can be told from each other.
 function showArena(view) {
   const program = view.whole;
-  const tensors = program ? program.buffers.map((buffer, number) => ({ ...buffer, number })).filter((buffer) => buffer.home === "arena" && buffer.first >= 0) : [];
+  const buffers = program ? program.buffers.map((buffer, number) => ({ ...buffer, number })) : [];
+  const tensors = buffers.filter((buffer) => buffer.home === "arena" && buffer.first >= 0);
   byId("arena-chart").hidden = tensors.length === 0;
   if (tensors.length === 0) return;
   const steps = program.steps.length, bytes = program.arena_bytes;
   byId("arena-axis").textContent = `Arena: ${inWords(size(bytes))} high; a block is a tensor, as long as it is needed. ` +
     `A buffer for each tensor would take ${inWords(size(program.naive_bytes))}`;
-  byId("arena").replaceChildren(...tensors.map((tensor, index) => {
+  refill(byId("arena"), tensors.map((tensor, index) => {
     const block = make("i", {
       class: "abc"[index % 3],
-      title: `${tensor.tensor}, ${shapeOf(tensor.shape)} ${tensor.format}, ${inWords(size(tensor.bytes))}, steps ${tensor.first} to ${tensor.last}`,
+      title: `${tensor.tensor}, ${shapeOf(tensor.shape)} ${tensor.format}, ${inWords(size(tensor.bytes))}, ` +
+        `steps ${tensor.first} to ${tensor.last}`,
     }, tensor.tensor);
     Object.assign(block.style, {
       left: percent(tensor.first, steps),
@@ -216,14 +233,19 @@ function showArena(view) {
     block.dataset.buffer = tensor.number;
     return block;
   }));
-  for (const block of byId("arena").children) block.classList.toggle("low", block.offsetHeight < 13 || block.offsetWidth < 36);
-  byId("arena-text").textContent = `${count(tensors.length, "tensor")} in ${inWords(size(bytes))}; the table below says where each lies.`;
-  byId("arena-table").tBodies[0].replaceChildren(...tensors.map((tensor) => make("tr", {},
+  // All are measured before any is changed, else each would be laid out again.
+  const blocks = [...byId("arena").children];
+  const low = blocks.map((block) => block.offsetHeight < 13 || block.offsetWidth < 36);
+  blocks.forEach((block, index) => block.classList.toggle("low", low[index]));
+  byId("arena-text").textContent =
+    `${count(tensors.length, "tensor")} in ${inWords(size(bytes))}; the table below says where each lies.`;
+  refill(byId("arena-table").tBodies[0], tensors.map((tensor) => make("tr", {},
     make("th", { scope: "row" }, tensor.tensor), make("td", {}, shapeOf(tensor.shape)), make("td", {}, tensor.format),
-    ...[tensor.bytes, tensor.offset, tensor.first, tensor.last].map((value) => make("td", { class: "number" }, grouped(value))))));
+    ...[tensor.bytes, tensor.offset, tensor.first, tensor.last].map((value) =>
+      make("td", { class: "number" }, grouped(value))))));
 }
 
-// ---- the network: steps below each other, tensors as lines beside them ----------------------------------------------------
+// ---- the network: steps below each other, tensors as lines beside them ----------------------------------------------
 
 // The buffers that steps read and write, each with the rows where that is: from the one that writes it first, or from
 // above where it is an input, to the last that needs it.
@@ -257,14 +279,14 @@ function assignLanes(program, lines) {
   return endOfLane.length;
 }
 
-const kPitch = 14;
+const kPitch = 14, kCurve = 18;  // pixels from a line to the next; from where a curve begins to its step
 
 function showLanes(view) {
   const svg = byId("lanes"), table = byId("steps");
   const inOrder = byId("order").value === "run" && byId("find").value.trim() === "";
   const program = inOrder ? view.whole : null;
   const column = table.tHead.rows[0].cells[0];
-  svg.replaceChildren(byId("lanes-text"));
+  refill(svg, [byId("lanes-text")]);
   svg.toggleAttribute("hidden", !program);
   svg.style.display = program ? "" : "none";
   byId("lanes-hint").hidden = !program;
@@ -273,32 +295,36 @@ function showLanes(view) {
   const lines = linesOf(program), lanes = assignLanes(program, lines);
   const width = kPitch * (lanes + 1);
   column.style.width = column.style.minWidth = `${width + 6}px`;
-  const rows = [...table.tBodies[0].rows];
-  const top = rows.length > 0 ? rows[0].offsetTop : 0;
-  const middle = (row) => (row < 0 ? 4 : rows[row].offsetTop - top + rows[row].offsetHeight / 2);
-  const height = rows.length > 0 ? rows.at(-1).offsetTop + rows.at(-1).offsetHeight - top : 0;
+  const rows = [...table.tBodies[0].rows].map((row) => ({ top: row.offsetTop, height: row.offsetHeight }));
+  const top = rows.length > 0 ? rows[0].top : 0;
+  const middle = (row) => (row < 0 ? 4 : rows[row].top - top + rows[row].height / 2);
   svg.style.top = `${top}px`;
   svg.setAttribute("width", width);
-  svg.setAttribute("height", height);
+  svg.setAttribute("height", rows.length > 0 ? rows.at(-1).top + rows.at(-1).height - top : 0);
+  const drawn = [];
   const x = (line) => kPitch * (line.lane + 1);
   for (const line of lines.values()) {
-    // What ends where its reader's own line goes on is drawn up to it.
-    const end = line.from === line.to ? middle(line.to) : middle(line.to) - (program.steps[line.to].writes.buffer === line.buffer ? 0 : 18);
-    svg.append(draw("line", { x1: x(line), y1: middle(line.from), x2: x(line), y2: Math.max(end, middle(line.from)), "data-buffer": line.buffer }));
+    // A line ends in the step that writes it last, or where the curve begins that leads to its last reader.
+    const begin = middle(line.from), writes = program.steps[line.to].writes.buffer === line.buffer;
+    const end = Math.max(begin, middle(line.to) - (writes ? 0 : kCurve));
+    drawn.push(draw("line", { x1: x(line), y1: begin, x2: x(line), y2: end, "data-buffer": line.buffer }));
   }
   program.steps.forEach((step, row) => {
     const node = x(lines.get(step.writes.buffer));
     for (const place of step.reads) {
       if (place.buffer === step.writes.buffer) continue;
       const from = x(lines.get(place.buffer)), y = middle(row);
-      svg.append(draw("path", { d: `M${from} ${y - 18}C${from} ${y - 6} ${node} ${y - 14} ${node} ${y}`, "data-buffer": place.buffer, "data-step": row }));
+      const curve = `M${from} ${y - kCurve}C${from} ${y - 6} ${node} ${y - 14} ${node} ${y}`;
+      drawn.push(draw("path", { d: curve, "data-buffer": place.buffer, "data-step": row }));
     }
   });
   program.steps.forEach((step, row) => {
-    svg.append(draw("circle", { cx: x(lines.get(step.writes.buffer)), cy: middle(row), r: 4, "data-step": row }));
+    drawn.push(draw("circle", { cx: x(lines.get(step.writes.buffer)), cy: middle(row), r: 4, "data-step": row }));
   });
-  byId("lanes-text").textContent = `${count(program.steps.length, "step")} in the order of a run, and ${count(lines.size, "tensor")} between them, ` +
-    `of which up to ${lanes} are needed at once. The details of a step name the tensors that it reads and writes.`;
+  for (const part of drawn) svg.append(part);
+  byId("lanes-text").textContent = `${count(program.steps.length, "step")} in the order of a run, and ` +
+    `${count(lines.size, "tensor")} between them, in ${count(lanes, "line")} side by side. The details ` +
+    "of a step name the tensors that it reads and writes.";
 }
 
 const orders = {
@@ -308,9 +334,8 @@ const orders = {
   size: (a, b) => (b.size ?? -1) - (a.size ?? -1),
 };
 
-function zerosOf(kernel) {
-  return kernel.layer ? kernel.layer.sparsity : null;
-}
+const zerosOf = (kernel) => (kernel.layer ? kernel.layer.sparsity : null);
+const shareOf = (view, us) => (view.us > 0 && us !== null ? us / view.us : null);
 
 function denseCell(row) {
   if (row.ratio === null) return row.step.dense ? [make("span", { class: "muted" }, "is dense")] : ["–"];
@@ -329,10 +354,12 @@ function stepRow(view, row) {
     make("td", { class: "number small muted" }, String(row.index)),
     make("th", { scope: "row" }, button, make("small", { title: about }, about)),
     make("td", { class: "number small" }, ...quantity(share(zerosOf(kernel)))),
-    make("td", { class: "medium" }, kernel.provider, kernel.precision === "fp32" ? "" : make("small", {}, kernel.precision)),
-    make("td", { class: "number" }, ...quantity(time(row.us)), view.clocks.length > 1 && row.us !== null ? make("small", {}, clockOf(row)) : ""),
+    make("td", { class: "medium" }, kernel.provider,
+      kernel.precision === "fp32" ? "" : make("small", {}, kernel.precision)),
+    make("td", { class: "number" }, ...quantity(time(row.us)),
+      view.clocks.length > 1 && row.us !== null ? make("small", {}, clockOf(row)) : ""),
     make("td", { class: "bars" }, make("div", { class: "bar" }, ...barsOf(row, view.slowest, "width"))),
-    make("td", { class: "number medium" }, ...quantity(share(view.us > 0 && row.us !== null ? row.us / view.us : null))),
+    make("td", { class: "number medium" }, ...quantity(share(shareOf(view, row.us)))),
     make("td", { class: slower ? "number small slower" : "number small" }, ...denseCell(row)),
     make("td", { class: "number wide" }, ...quantity(size(row.size))));
 }
@@ -341,26 +368,28 @@ function showSteps(view) {
   const wanted = byId("find").value.trim().toLowerCase();
   const rows = view.rows.filter((row) => row.text.includes(wanted)).sort(orders[byId("order").value]);
   const table = byId("steps");
-  table.tBodies[0].replaceChildren(...rows.map((row) => stepRow(view, row)));
+  refill(table.tBodies[0], rows.map((row) => stepRow(view, row)));
   byId("found").textContent = wanted === "" ? "" : `${count(rows.length, "step")} of ${view.rows.length} found`;
   byId("time-head").textContent = view.clocks.length === 1 ? `Time, ${view.clocks[0]}` : "Time";
   const us = sum(rows.map((row) => row.us ?? 0));
   const cells = (name, ...children) => make("td", { class: name }, ...children);
   const kernels = [...new Set(rows.map((row) => row.kernel))];
   const bytes = sum(kernels.map((kernel) => (kernel.code_bytes ?? 0) + kernel.weight_bytes));
-  table.tFoot.replaceChildren(make("tr", {}, cells("lanes"), cells("number small"), cells("", count(rows.length, view.whole ? "step" : "layer")),
+  table.tFoot.replaceChildren(make("tr", {},
+    cells("lanes"), cells("number small"), cells("", count(rows.length, view.whole ? "step" : "layer")),
     cells("number small"), cells("medium"), cells("number", ...quantity(time(us))), cells("bars"),
-    cells("number medium", ...quantity(share(view.us > 0 ? us / view.us : null))), cells("number small"), cells("number wide", ...quantity(size(bytes)))));
+    cells("number medium", ...quantity(share(shareOf(view, us)))), cells("number small"),
+    cells("number wide", ...quantity(size(bytes)))));
   showLanes(view);
   markChosen();
 }
 
-// ---- details of a step -------------------------------------------------------------------------------------------------
+// ---- details of a step ----------------------------------------------------------------------------------------------
 
 function facts(pairs) {
   const list = make("dl");
   for (const [name, value] of pairs) {
-    if (value === null || value === undefined || value === "") continue;
+    if (value === null || value === undefined || value.length === 0) continue;
     list.append(make("dt", {}, name), make("dd", {}, ...(Array.isArray(value) ? value : [value])));
   }
   return list;
@@ -374,24 +403,27 @@ function tensorText(row, place) {
 function occupancyText(kernel) {
   const { occupancy } = kernel;
   if (!occupancy) return null;
-  return `${inWords(share(occupancy.share))}: ${occupancy.warps} of ${occupancy.most_warps} warps, ${count(occupancy.blocks, "block")} of ${count(kernel.threads, "thread")}`;
+  return `${inWords(share(occupancy.share))}: ${occupancy.warps} of ${occupancy.most_warps} warps, ` +
+    `${count(occupancy.blocks, "block")} of ${count(kernel.threads, "thread")}`;
 }
 
 function candidatesTable(row) {
   const { list, tuned, device } = report.candidates[row.step.candidates];
   if (list.length < 2) {
-    return make("p", { class: "muted" }, "The package keeps no other candidate: none was proposed that could have been as fast.");
+    return make("p", { class: "muted" }, "The package keeps no other candidate.");
   }
-  const head = make("tr", {}, make("th", { scope: "col" }, "Candidate"), make("th", { scope: "col", class: "number" }, "Model"),
-    list.some((candidate) => candidate.measured_us !== null) ? make("th", { scope: "col", class: "number" }, "Measured") : "",
-    make("th", { scope: "col" }, "Why"));
-  const measured = head.cells.length === 4;
+  const measured = list.some((candidate) => candidate.measured_us !== null);
+  const column = (name, kind = "") => make("th", { scope: "col", class: kind }, name);
+  const head = make("tr", {}, column("Candidate"), column("Model", "number"),
+    measured ? column("Measured", "number") : "", column("Why"));
   const body = list.map((candidate) => make("tr", {},
-    make("th", { scope: "row" }, candidate.provider, candidate.dense ? " (dense)" : "", candidate.plan ? make("small", { class: "muted" }, ` ${candidate.plan}`) : ""),
+    make("th", { scope: "row" }, candidate.provider, candidate.dense ? " (dense)" : "",
+      candidate.plan ? make("small", { class: "muted" }, ` ${candidate.plan}`) : ""),
     make("td", { class: "number" }, ...quantity(time(candidate.predicted_us))),
     measured ? make("td", { class: "number" }, ...quantity(time(candidate.measured_us))) : "",
     make("td", {}, candidate.verdict)));
-  return make("table", {}, make("caption", { class: "unseen" }, tuned ? `Measured on ${device}` : "As the cost models compared them"),
+  return make("table", {},
+    make("caption", { class: "unseen" }, tuned ? `Measured on ${device}` : "As the cost models compared them"),
     make("thead", {}, head), make("tbody", {}, ...body));
 }
 
@@ -399,7 +431,8 @@ function denseText(row) {
   const { dense } = row.step;
   if (!dense) return null;
   if (dense.itself) return "it is the fastest dense kernel among the candidates";
-  return `${dense.name}: ${inWords(time(dense.us))} against ${inWords(time(dense.own_us))}, ${inWords(times(dense.ratio))}; ${sources[dense.source]}`;
+  return `${dense.name}: ${inWords(time(dense.us))} against ${inWords(time(dense.own_us))}, ` +
+    `${inWords(times(dense.ratio))}; ${sources[dense.source]}`;
 }
 
 function detailsOf(view, row) {
@@ -407,16 +440,19 @@ function detailsOf(view, row) {
   const parts = [
     facts([
       ["Time", `${inWords(time(row.us))}, ${sources[step.source]}`],
-      ["Share", row.us !== null && view.us > 0 ? inWords(share(row.us / view.us)) : null],
+      ["Share", row.us === null ? null : inWords(share(shareOf(view, row.us)))],
       ["Against dense", denseText(row)],
-      ["cuDNN", step.cudnn.length > 0 ? step.cudnn.map((figure) => `${figure.mode} ${inWords(time(figure.us))} (${figure.algorithm})`).join(", ") : null],
+      ["cuDNN", step.cudnn.map((figure) =>
+        make("div", {}, `${figure.mode} ${inWords(time(figure.us))} (${figure.algorithm})`))],
     ]),
     make("h4", {}, "What it computes"),
     facts([
       ["Operator", step.kind],
       ["Shape", layer ? layer.shape : null],
-      ["Zeros", layer ? `${inWords(share(layer.sparsity))}: ${grouped(layer.nonzeros)} of ${grouped(layer.dense_bytes / 4)} weights are left` : null],
-      ["Dead channels", layer && (layer.dead_inputs || layer.dead_outputs) ? `${layer.dead_inputs} of the input, ${layer.dead_outputs} of the output` : null],
+      ["Zeros", layer ? `${inWords(share(layer.sparsity))}: ${grouped(layer.nonzeros)} of ` +
+        `${grouped(layer.dense_bytes / kWeightBytes)} weights are left` : null],
+      ["Dead channels", layer && (layer.dead_inputs || layer.dead_outputs)
+        ? `${layer.dead_inputs} of the input, ${layer.dead_outputs} of the output` : null],
       ["Reads", step.reads.map((place) => make("div", {}, tensorText(row, place)))],
       ["Writes", tensorText(row, step.writes)],
       ["Waits for", step.after.length > 0 ? step.after.map((index) => program.steps[index].name).join(", ") : null],
@@ -428,11 +464,14 @@ function detailsOf(view, row) {
       ["Precision", kernel.precision + (kernel.kept_in_fp32 ? `: ${kernel.kept_in_fp32}` : "")],
       ["Symbol", make("span", { class: "code" }, kernel.symbol)],
       ["Edited", kernel.edited ? "a person changed its code" : null],
-      ["Code", kernel.code_bytes === undefined ? "not assembled: the package has PTX only" : inWords(size(kernel.code_bytes))],
-      ["Weights as data", kernel.weight_bytes > 0 ? inWords(size(kernel.weight_bytes)) : layer ? "none: they are in the code" : null],
-      ["Weights otherwise", layer ? `${inWords(size(layer.dense_bytes))} dense, ${inWords(size(layer.csr_bytes))} as compressed rows` : null],
-      ["Registers", kernel.registers === undefined || kernel.registers < 0 ? null
-        : `${kernel.registers} of a thread, ${kernel.spill_bytes > 0 ? `${kernel.spill_bytes} bytes spilled` : "none spilled"}`],
+      ["Code", kernel.code_bytes === undefined ? "not assembled: the package has PTX only"
+        : inWords(size(kernel.code_bytes))],
+      ["Weights as data", kernel.weight_bytes > 0 ? inWords(size(kernel.weight_bytes))
+        : layer ? "none: they are in the code" : null],
+      ["Weights otherwise", layer
+        ? `${inWords(size(layer.dense_bytes))} dense, ${inWords(size(layer.csr_bytes))} as compressed rows` : null],
+      ["Registers", kernel.registers === undefined || kernel.registers < 0 ? null : `${kernel.registers} of a thread, ` +
+        (kernel.spill_bytes > 0 ? `${kernel.spill_bytes} bytes spilled` : "none spilled")],
       ["Shared memory", kernel.shared_bytes > 0 ? `${inWords(size(kernel.shared_bytes))} of a block` : null],
       ["Occupancy", occupancyText(kernel)],
       ["Live columns", kernel.live_columns === null ? null : inWords(share(kernel.live_columns))],
@@ -443,7 +482,8 @@ function detailsOf(view, row) {
   ];
   if (kernel.dumps.length > 0) {
     parts.push(make("h4", {}, "Its stages"),
-      make("ul", { class: "files" }, ...kernel.dumps.map((file) => make("li", {}, make("a", { href: file.href }, file.name)))));
+      make("ul", { class: "files" }, ...kernel.dumps.map((file) =>
+        make("li", {}, make("a", { href: file.href }, file.name)))));
   }
   return parts;
 }
@@ -490,7 +530,7 @@ function closeDetails() {
   if (button) button.focus();
 }
 
-// ---- the page ----------------------------------------------------------------------------------------------------------
+// ---- the page -------------------------------------------------------------------------------------------------------
 
 function show(batch) {
   view = viewOf(batch);
@@ -503,7 +543,7 @@ function show(batch) {
   chosen = null;
   showSteps(view);
   const wide = matchMedia("(min-width: 82rem)").matches;
-  const slowest = view.rows.reduce((worst, row) => ((row.us ?? 0) > (worst.us ?? 0) ? row : worst), view.rows[0]);
+  const slowest = [...view.rows].sort(orders.us)[0];
   choose(wide && slowest ? slowest : null);
 }
 
@@ -513,7 +553,8 @@ function showPackage() {
   document.title = `${name} – burin report`;
   byId("title").textContent = name;
   byId("about").textContent = `from ${source}, by burin ${tool}; ${inWords(size(bytes))}, ` +
-    `${count(report.kernels.length, "kernel")}${archs.length > 0 ? `, machine code for ${archs.join(", ")}` : ", no machine code"}`;
+    `${count(report.kernels.length, "kernel")}, ` +
+    (archs.length > 0 ? `machine code for ${archs.join(", ")}` : "no machine code");
   byId("notes").hidden = report.notes.length === 0;
   byId("notes").replaceChildren(...report.notes.map((note) => make("li", {}, note)));
 }
