@@ -8,6 +8,7 @@
 #include "compiler/import/faults.h"
 #include "compiler/import/json_text.h"
 #include "compiler/import/mapped_file.h"
+#include "ir/limits.h"
 #include "ir/package/manifest_index.h"
 #include "ir/printable.h"
 

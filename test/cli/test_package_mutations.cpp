@@ -1,6 +1,6 @@
 // Packages that were changed at random, in what they say, in their data, their code or their zip file, through inspect,
-// report, verify and run: refused, or right, and soon, and with a bound on memory. BURIN_MUTATIONS=20000 tries more of them,
-// BURIN_MUTATION_SEED others.
+// report, verify and run: refused, or right, and soon, and with a bound on memory. BURIN_MUTATIONS=20000 tries more of
+// them, BURIN_MUTATION_SEED others.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <zlib.h>

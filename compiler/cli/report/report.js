@@ -339,7 +339,7 @@ const shareOf = (view, us) => (view.us > 0 && us !== null ? us / view.us : null)
 
 function denseCell(row) {
   if (row.ratio === null) return row.step.dense ? [make("span", { class: "muted" }, "is dense")] : ["–"];
-  return [...quantity(times(row.ratio)), row.ratio < 1 ? make("small", {}, "dense is faster") : ""];
+  return [...quantity(times(row.ratio)), row.ratio < 1 ? make("small", {}, "dense wins") : ""];
 }
 
 function stepRow(view, row) {
