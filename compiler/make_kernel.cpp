@@ -99,6 +99,9 @@ PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, con
     kernel.layer = layer_of(*task.layer);
     kernel.layer->multiplied = recipe.multiplied;
   }
+  if (const Linear* linear = task.get<Linear>()) {
+    kernel.linear = WeightMatrix{linear->out_features, linear->in_features, nonzeros_of(task)};
+  }
   kernel.plan = candidate.plan;
   kernel.plan_short = recipe.plan_short;
   kernel.planned_batch = task.batch;

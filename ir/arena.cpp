@@ -5,6 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/kernel.h"
+#include "ir/program.h"
+#include "ir/step_order.h"
+
 namespace burin {
 namespace {
 
@@ -48,6 +52,26 @@ ArenaLayout lay_out_arena(const std::vector<std::int64_t>& bytes, std::int64_t a
     layout.offsets[static_cast<std::size_t>(buffer)] = offset;
     layout.bytes = std::max(layout.bytes, end);
     placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::begin), {offset, end, buffer});
+  }
+  return layout;
+}
+
+ArenaLayout lay_out_partials(const Program& program, const std::vector<std::int64_t>& bytes) {
+  StepOrder order(program.steps.size());
+  std::vector<int> with_partials;
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    order.add(program.steps[i].after);
+    if (bytes[i] == 0) continue;
+    with_partials.push_back(static_cast<int>(i));
+    sizes.push_back(bytes[i]);
+  }
+  const auto step = [&](int index) { return with_partials[static_cast<std::size_t>(index)]; };
+  const ArenaLayout arena =
+      lay_out_arena(sizes, kWorkspaceAlignment, [&](int a, int b) { return !order.is_ordered(step(a), step(b)); });
+  ArenaLayout layout{std::vector<std::int64_t>(bytes.size()), arena.bytes};
+  for (std::size_t i = 0; i < with_partials.size(); ++i) {
+    layout.offsets[static_cast<std::size_t>(with_partials[i])] = arena.offsets[i];
   }
   return layout;
 }

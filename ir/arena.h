@@ -17,4 +17,10 @@ struct ArenaLayout {
 ArenaLayout lay_out_arena(const std::vector<std::int64_t>& bytes, std::int64_t alignment,
                           const std::function<bool(int, int)>& conflict);
 
+struct Program;
+
+// Where partial sums lie of which each step of the program has so many bytes: those of steps that can never run at the
+// same time share bytes. Steps without any have the offset 0.
+ArenaLayout lay_out_partials(const Program& program, const std::vector<std::int64_t>& bytes);
+
 }  // namespace burin

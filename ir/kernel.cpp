@@ -268,6 +268,16 @@ std::int64_t grid_width(const LaunchGeometry& launch, std::int64_t batch) {
   return saturating_product({ceil_div(tile_count(launch, batch), launch.cluster_tiles), launch.cluster_tiles});
 }
 
+std::int64_t counter_bytes(const LaunchGeometry& launch, std::int64_t batch) {
+  const std::int64_t bytes =
+      saturating_product({tile_count(launch, batch), launch.counters_per_tile, std::int64_t{sizeof(std::uint32_t)}});
+  return saturating_product({ceil_div(bytes, kWorkspaceAlignment), kWorkspaceAlignment});
+}
+
+std::int64_t partial_bytes(const LaunchGeometry& launch, std::int64_t batch) {
+  return saturating_product({tile_count(launch, batch), launch.workspace_bytes_per_tile});
+}
+
 const KernelTensor* KernelForm::find(TensorRole role) const {
   const auto found = std::ranges::find_if(tensors, [&](const KernelTensor& t) { return t.role == role && t.exists(); });
   return found == tensors.end() ? nullptr : &*found;
@@ -315,6 +325,21 @@ std::string Kernel::own_provider() const {
 }
 
 std::string Kernel::own_plan() const { return is_library_plan(plan) ? parse_library_plan(plan).plan : plan; }
+
+std::optional<WeightMatrix> Kernel::matrix() const {
+  if (!layer) return linear;
+  const ConvShape& shape = layer->shape;
+  return WeightMatrix{shape.out_channels, shape.weight_elements() / shape.out_channels, layer->nonzeros};
+}
+
+KernelBinary described_code(const Kernel& kernel, const std::optional<std::string>& arch) {
+  // Code for sm_90a is that of an sm_90.
+  const auto fits = [&](const KernelBinary& binary) {
+    return binary.kind == BinaryKind::cubin && (!arch || binary.arch == *arch || binary.arch == *arch + "a");
+  };
+  const auto found = std::ranges::find_if(kernel.binaries, fits);
+  return found == kernel.binaries.end() ? KernelBinary{} : *found;
+}
 
 std::string Kernel::owner() const { return fmt::format("{} {}", is_convolution() ? "layer" : "operator", op); }
 

@@ -19,6 +19,7 @@
 #include "ir/named_enum.h"
 #include "ir/tensor_box.h"
 #include "ir/tensor_layout.h"
+#include "ir/weight_matrix.h"
 
 namespace burin {
 
@@ -30,6 +31,7 @@ inline constexpr int kWideAccessBytes = 16;
 // copies.
 inline constexpr int kSharedReserveBytes = 128;
 inline constexpr int kMaxKernelTensors = 16;
+inline constexpr std::int64_t kWorkspaceAlignment = 256;  // bytes; partial sums start on such a boundary
 
 enum class TensorRole {
   input,       // a tensor that the launch reads
@@ -99,6 +101,9 @@ struct LaunchGeometry {
 std::int64_t tile_count(const LaunchGeometry& launch, std::int64_t batch);
 // Blocks in x: those beyond the tiles end at once.
 std::int64_t grid_width(const LaunchGeometry& launch, std::int64_t batch);
+// The scratch memory of a launch: counters up to the next multiple of kWorkspaceAlignment, and partial sums, saturated.
+std::int64_t counter_bytes(const LaunchGeometry& launch, std::int64_t batch);
+std::int64_t partial_bytes(const LaunchGeometry& launch, std::int64_t batch);
 
 // "burin_<operator>": the operator's name is reduced to [A-Za-z0-9_].
 std::string symbol_of(const std::string& op);
@@ -133,10 +138,11 @@ struct TuningCandidate {
   std::string provider;
   std::string plan;  // in short: of baked code, what --plan takes
   double predicted_us = 0;
-  std::string fault;  // why there are no figures, such as a wrong result; empty: measured, and right
-  double us = 0;      // of a launch in a graph, as the median
-  int samples = 0;    // behind it
-  double error = 0;   // of the worst element, as a share of its tolerance
+  std::string fault;                 // why there are no figures, such as a wrong result; empty: measured, and right
+  double us = 0;                     // of a launch in a graph, as the median
+  int samples = 0;                   // behind it
+  double error = 0;                  // of the worst element, as a share of its tolerance
+  std::int64_t workspace_bytes = 0;  // scratch memory of the launch; of a call, what the library asked for
   bool operator==(const TuningCandidate&) const = default;
 };
 
@@ -188,6 +194,7 @@ struct Kernel {
   // (compiler/calibrate). Empty: it did not.
   std::string kept_in_fp32;
   std::optional<KernelLayer> layer;    // of a convolution
+  std::optional<WeightMatrix> linear;  // of a fully connected layer: its weights before any rounding
   std::string plan;                    // its text form
   int planned_batch = 0;               // the batch that the plan was made for; 0: it is the same for all
   double predicted_us = 0;             // of one launch with that batch; 0: nobody has said
@@ -210,8 +217,14 @@ struct Kernel {
   // For messages: "layer conv1" of a convolution, "operator pool1".
   std::string owner() const;
   bool is_convolution() const { return layer.has_value(); }
+  // The weights of its convolution or fully connected layer; nothing: it is another operator's.
+  std::optional<WeightMatrix> matrix() const;
   bool operator==(const Kernel&) const = default;
 };
 inline constexpr std::string_view kCopyKind = "copy";
+
+// The machine code of a kernel that is described: that for `arch`, or the first. Where there is none, its name is empty
+// and its figures are not known.
+KernelBinary described_code(const Kernel& kernel, const std::optional<std::string>& arch);
 
 }  // namespace burin

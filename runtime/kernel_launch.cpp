@@ -17,7 +17,7 @@ void* pointer_of(const KernelTensor& tensor, const LaunchPointers& pointers, con
     case TensorRole::output:
       return pointers.output;
     case TensorRole::weights:
-      return code.weights.data<void>();
+      return code.weights == nullptr ? nullptr : code.weights->data<void>();
     case TensorRole::partials:
       return pointers.scratch.partials;
     case TensorRole::counters:

@@ -5,8 +5,6 @@
 #include "ir/arena.h"
 #include "ir/error.h"
 #include "ir/limits.h"
-#include "ir/saturate.h"
-#include "ir/step_order.h"
 
 namespace burin {
 namespace {
@@ -60,14 +58,12 @@ LaunchGrid launch_grid(const Kernel& kernel, int batch) {
 
 WorkspaceSize launch_workspace(const Kernel& kernel, int batch) {
   const std::int64_t tiles = checked_tiles(kernel, batch);
-  const std::int64_t partials = saturating_product({tiles, kernel.form.launch.workspace_bytes_per_tile});
+  const std::int64_t partials = partial_bytes(kernel.form.launch, batch);
   if (partials > kMaxWorkspaceBytes) {
     fail(ErrorKind::unsupported, "batch {} of {} needs {} x {} bytes of scratch memory, more than {}", batch,
          kernel.owner(), tiles, kernel.form.launch.workspace_bytes_per_tile, kMaxWorkspaceBytes);
   }
-  // A grid's tiles and the counters of a tile are few enough for 64 bits.
-  const std::int64_t counters = tiles * kernel.form.launch.counters_per_tile * std::int64_t{sizeof(std::uint32_t)};
-  return {ceil_div(counters, kWorkspaceAlignment) * kWorkspaceAlignment, partials};
+  return {counter_bytes(kernel.form.launch, batch), partials};
 }
 
 WorkspaceSize merge(const WorkspaceSize& a, const WorkspaceSize& b) {
@@ -124,23 +120,14 @@ std::string NetworkSchedule::text() const {
 
 ScratchLayout lay_out_scratch(const Program& program, const std::vector<WorkspaceSize>& sizes) {
   ScratchLayout layout;
-  StepOrder order(program.steps.size());
-  std::vector<int> with_partials;
-  std::vector<std::int64_t> bytes;
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    order.add(program.steps[i].after);
-    layout.steps.push_back({layout.total.counter_bytes, 0, sizes[i]});
-    layout.total.counter_bytes += sizes[i].counter_bytes;
-    if (sizes[i].partial_bytes == 0) continue;
-    with_partials.push_back(static_cast<int>(i));
-    bytes.push_back(sizes[i].partial_bytes);
+  std::vector<std::int64_t> partials;
+  for (const WorkspaceSize& size : sizes) {
+    layout.steps.push_back({layout.total.counter_bytes, 0, size});
+    layout.total.counter_bytes += size.counter_bytes;
+    partials.push_back(size.partial_bytes);
   }
-  const auto step = [&](int index) { return with_partials[static_cast<std::size_t>(index)]; };
-  const ArenaLayout arena =
-      lay_out_arena(bytes, kWorkspaceAlignment, [&](int a, int b) { return !order.is_ordered(step(a), step(b)); });
-  for (std::size_t i = 0; i < with_partials.size(); ++i) {
-    layout.steps[static_cast<std::size_t>(with_partials[i])].partials = arena.offsets[i];
-  }
+  const ArenaLayout arena = lay_out_partials(program, partials);
+  for (std::size_t i = 0; i < sizes.size(); ++i) layout.steps[i].partials = arena.offsets[i];
   layout.total.partial_bytes = arena.bytes;
   return layout;
 }

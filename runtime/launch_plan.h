@@ -11,8 +11,6 @@
 
 namespace burin {
 
-inline constexpr std::int64_t kWorkspaceAlignment = 256;  // bytes; partial sums start on such a boundary
-
 // Throw Error(usage) for a batch that is not within 1..kMaxBatch, Error(unsupported) for a grid over the limits.
 LaunchGrid launch_grid(const Kernel& kernel, int batch);
 WorkspaceSize launch_workspace(const Kernel& kernel, int batch);

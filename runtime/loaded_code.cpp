@@ -126,13 +126,26 @@ bool awaits_launch(const LoadedCode& code) {
   return arch && arch->compute >= kFirstThatAwaits;
 }
 
+std::shared_ptr<const DeviceBuffer> SharedWeights::get(const Device& device, const Package& package,
+                                                       const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<const DeviceBuffer>& known = loaded_[path];
+  std::shared_ptr<const DeviceBuffer> weights = known.lock();
+  if (weights == nullptr) {
+    const std::shared_ptr<const std::string> content = package.files.at(path).content();
+    weights = std::make_shared<const DeviceBuffer>(device, std::span<const char>(*content));
+    known = weights;
+  }
+  return weights;
+}
+
 LoadedCode::~LoadedCode() {
   if (module == nullptr) return;
   release_in_context(*device, [&](const DriverTable& driver) { driver.cuModuleUnload(module); });
 }
 
 std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::shared_ptr<const Package>& package,
-                                              const Kernel& kernel, const LoadOptions& options,
+                                              const Kernel& kernel, const LoadOptions& options, SharedWeights& weights,
                                               const std::shared_ptr<LoadNotes>& notes) {
   const KernelBinary& binary = select_binary(kernel, device.info(), options.force_jit);
   check_limits(kernel, device.info());
@@ -155,9 +168,7 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
         "cuModuleGetFunction", what);
   if (binary.kind == BinaryKind::ptx) check_parameters(*loaded, what);
   configure_function(*loaded, what);
-  if (!kernel.weights.empty()) {
-    loaded->weights = DeviceBuffer(device, std::span<const char>(*package->files.at(kernel.weights).content()));
-  }
+  if (!kernel.weights.empty()) loaded->weights = weights.get(device, *package, kernel.weights);
   if (kernel.call && options.libraries != LibraryUse::none) {
     const std::shared_ptr<const std::string> layer = package->files.at(kernel.layer->data).content();
     loaded->library = load_library_code(device, kernel, *layer, options, notes);

@@ -1,7 +1,9 @@
 // LoadedCode: a kernel on one device, code and weights, from the moment the driver took it until it is unloaded.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "ir/package/package.h"
@@ -11,6 +13,17 @@
 #include "runtime/library/library_code.h"
 
 namespace burin {
+
+// The weights of a package on one device: a file that several kernels read is there once, as long as one of them is
+// loaded. Threads may ask at once.
+class SharedWeights {
+ public:
+  std::shared_ptr<const DeviceBuffer> get(const Device& device, const Package& package, const std::string& path);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<const DeviceBuffer>> loaded_;  // by the path in the package
+};
 
 struct LoadedCode {
   std::shared_ptr<const DeviceState> device;
@@ -23,7 +36,7 @@ struct LoadedCode {
   std::string arch;
   std::string log;
   KernelAttributes attributes;
-  DeviceBuffer weights;  // empty: the kernel has none
+  std::shared_ptr<const DeviceBuffer> weights;  // null: the kernel has none
   // Its call of a library; null: it has none, or the library is not there. Both are loaded, since the library may
   // refuse one batch and not another.
   std::unique_ptr<const LibraryCode> library;
@@ -33,7 +46,8 @@ struct LoadedCode {
     return library == nullptr ? nullptr : library->for_batch(batch);
   }
   std::int64_t weight_bytes() const {
-    return static_cast<std::int64_t>(weights.bytes() + (library == nullptr ? 0 : library->weight_bytes()));
+    return static_cast<std::int64_t>((weights == nullptr ? 0 : weights->bytes()) +
+                                     (library == nullptr ? 0 : library->weight_bytes()));
   }
 
   LoadedCode() = default;
@@ -48,10 +62,10 @@ struct LoadedCode {
 bool awaits_launch(const LoadedCode& code);
 
 // Loads the cubin that fits the device, else compiles the PTX (the driver keeps what it compiled in its own cache), and
-// copies the weights to the device. Throws Error(device) when the device lacks what the kernel needs, with the driver's
-// log when it does not compile.
+// copies the weights to the device where no other kernel has. Throws Error(device) when the device lacks what the
+// kernel needs, with the driver's log when it does not compile.
 std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::shared_ptr<const Package>& package,
-                                              const Kernel& kernel, const LoadOptions& options,
+                                              const Kernel& kernel, const LoadOptions& options, SharedWeights& weights,
                                               const std::shared_ptr<LoadNotes>& notes);
 
 // The scratch memory of a launch: of the call that it makes, else of its own code. Throws as launch_workspace() does.

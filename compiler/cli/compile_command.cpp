@@ -11,6 +11,7 @@
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/files.h"
+#include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/npy_tensor.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/tensor_files.h"
@@ -207,7 +208,7 @@ std::string summarise(const std::string& output, const Manifest& manifest, int c
     text += fmt::format("batch {}: {} steps, arena of {}, {} without sharing\n", program.batch, program.steps.size(),
                         bytes_text(program.arena_bytes), bytes_text(program.naive_bytes));
   }
-  return text;
+  return text + fmt::format("device memory: {}\n", memory_text(device_memory(manifest, std::nullopt).sum));
 }
 
 // --from FILE, or NAME=FILE of an operator or a layer. Both may hold a '='.

@@ -51,7 +51,8 @@ std::string layout_text(const KernelForm& form) {
 // `rows`: of kernels for so many images.
 std::vector<std::string> sum_cells(const std::vector<const InspectRow*>& rows, int batch) {
   const auto count = static_cast<int>(rows.size());
-  std::int64_t nonzeros = 0, weights = 0, code = 0, csr = 0;
+  std::int64_t nonzeros = 0, weights = 0, code = 0;
+  WeightForms forms;
   double predicted = 0, tuned = 0;
   bool all_code = true, all_tuned = true;
   for (const InspectRow* row : rows) {
@@ -63,7 +64,7 @@ std::vector<std::string> sum_cells(const std::vector<const InspectRow*>& rows, i
     if (kernel.tuning) tuned += chosen(*kernel.tuning).us;
     all_code = all_code && row->code.code_bytes >= 0;
     code += row->code.code_bytes;
-    csr += row->csr_bytes();
+    forms += row->forms();
   }
   const double sparsity = weights > 0 ? 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights) : 0.0;
   return {fmt::format("{} layer{}", count, count == 1 ? "" : "s"),
@@ -83,8 +84,8 @@ std::vector<std::string> sum_cells(const std::vector<const InspectRow*>& rows, i
           "",
           "",
           known_bytes(all_code ? code : -1),
-          bytes_text(csr),
-          bytes_text(weights * static_cast<std::int64_t>(sizeof(float)))};
+          bytes_text(forms.csr_bytes),
+          bytes_text(forms.dense_bytes)};
 }
 
 std::string print_table(const std::vector<InspectRow>& rows) {
@@ -101,8 +102,8 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                precision_text(kernel.precision), kernel.plan_short, layout_text(kernel.form), live_text(kernel),
                fill_text(kernel), kernel.predicted_us > 0 ? microseconds_text(kernel.predicted_us) : "",
                kernel.tuning ? microseconds_text(chosen(*kernel.tuning).us) : "", known_count(row.code.registers),
-               known_count(row.code.spill_bytes), known_bytes(row.code.code_bytes), bytes_text(row.csr_bytes()),
-               bytes_text(row.dense_bytes())});
+               known_count(row.code.spill_bytes), known_bytes(row.code.code_bytes), bytes_text(row.forms().csr_bytes),
+               bytes_text(row.forms().dense_bytes)});
     std::vector<const InspectRow*>& of_batch = rows_of[kernel.planned_batch];
     if (of_batch.empty()) batches.push_back(kernel.planned_batch);
     of_batch.push_back(&row);

@@ -29,27 +29,28 @@ std::string arguments_text(const std::vector<const Buffer*>& arguments) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string print_steps(const ManifestIndex& index, const Program& program, const std::optional<std::string>& arch) {
+std::string print_steps(const ProgramMemory& memory, const std::optional<std::string>& arch) {
+  const Program& program = *memory.program;
   Table table({">step", "operator", "kind", "kernel", ">live", ">fill", ">regs", ">spill B", ">code", ">weights",
-               ">model us", "after"});
-  std::int64_t code = 0, weights = 0;
+               ">scratch", ">dense", ">CSR", ">model us", "after"});
   double predicted = 0;
+  const auto if_any = [](std::int64_t bytes) { return bytes > 0 ? bytes_text(bytes) : ""; };
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
-    const Kernel& kernel = index.kernel(step.kernel);
-    const KernelBinary binary = described_code(kernel, arch);
-    code += std::max<std::int64_t>(0, binary.code_bytes);
-    weights += weight_bytes(kernel);
-    predicted += kernel.predicted_us;
-    table.add({fmt::format("{}", i), step.name, step.kind, kernel.plan_short + others_text(step.options),
-               live_text(kernel), fill_text(kernel), known_count(binary.registers), known_count(binary.spill_bytes),
-               known_bytes(binary.code_bytes), weight_bytes(kernel) == 0 ? "" : bytes_text(weight_bytes(kernel)),
-               kernel.predicted_us > 0 ? microseconds_text(kernel.predicted_us) : "",
+    const auto& [kernel, loaded, scratch, forms] = memory.steps[i];
+    const KernelBinary binary = described_code(*kernel, arch);
+    predicted += kernel->predicted_us;
+    table.add({fmt::format("{}", i), step.name, step.kind, kernel->plan_short + others_text(step.options),
+               live_text(*kernel), fill_text(*kernel), known_count(binary.registers), known_count(binary.spill_bytes),
+               known_bytes(loaded.code_bytes), if_any(loaded.weight_bytes + loaded.library_bytes), if_any(scratch),
+               forms ? bytes_text(forms->dense_bytes) : "", forms ? bytes_text(forms->csr_bytes) : "",
+               kernel->predicted_us > 0 ? microseconds_text(kernel->predicted_us) : "",
                fmt::format("{}", fmt::join(step.after, ","))});
   }
-  table.add_footer({"", fmt::format("{} steps", program.steps.size()), "", "", "", "", "", "",
-                    code > 0 ? bytes_text(code) : "", weights > 0 ? bytes_text(weights) : "",
-                    predicted > 0 ? microseconds_text(predicted) : "", ""});
+  const MemorySum& sum = memory.sum;
+  table.add_footer({"", fmt::format("{} steps", program.steps.size()), "", "", "", "", "", "", if_any(sum.code_bytes),
+                    if_any(sum.weight_bytes), if_any(sum.scratch_bytes), if_any(sum.forms.dense_bytes),
+                    if_any(sum.forms.csr_bytes), predicted > 0 ? microseconds_text(predicted) : "", ""});
   return table.print();
 }
 
@@ -93,33 +94,9 @@ std::string short_shape(const ConvShape& shape) {
   return text;
 }
 
-std::int64_t weight_bytes(const Kernel& kernel) {
-  const KernelTensor* weights = kernel.form.find(TensorRole::weights);
-  return weights == nullptr ? 0 : weights->run_words * kWordBytes;
-}
-
-KernelBinary described_code(const Kernel& kernel, const std::optional<std::string>& arch) {
-  const auto fits = [&](const KernelBinary& binary) {
-    return binary.kind == BinaryKind::cubin && (!arch || binary.arch == *arch);
-  };
-  const auto found = std::ranges::find_if(kernel.binaries, fits);
-  return found == kernel.binaries.end() ? KernelBinary{} : *found;
-}
-
 double InspectRow::sparsity() const {
   const std::int64_t weights = kernel.layer->shape.weight_elements();
   return weights == 0 ? 0.0 : 1.0 - static_cast<double>(kernel.layer->nonzeros) / static_cast<double>(weights);
-}
-
-std::int64_t InspectRow::csr_bytes() const {
-  constexpr std::int64_t kValueBytes = 4, kColumnBytes = 4, kRowPointerBytes = 4;
-  const KernelLayer& layer = *kernel.layer;
-  return layer.nonzeros * (kValueBytes + kColumnBytes) +
-         (std::int64_t{layer.shape.out_channels} + 1) * kRowPointerBytes;
-}
-
-std::int64_t InspectRow::dense_bytes() const {
-  return kernel.layer->shape.weight_elements() * static_cast<std::int64_t>(sizeof(float));
 }
 
 namespace {
@@ -164,8 +141,9 @@ void add_sizes(nlohmann::ordered_json& entry, const InspectRow& row) {
   entry["registers"] = known_json(row.code.registers);
   entry["spill_bytes"] = known_json(row.code.spill_bytes);
   entry["code_bytes"] = known_json(row.code.code_bytes);
-  entry["csr_bytes"] = row.csr_bytes();
-  entry["dense_bytes"] = row.dense_bytes();
+  const WeightForms forms = row.forms();
+  entry["csr_bytes"] = forms.csr_bytes;
+  entry["dense_bytes"] = forms.dense_bytes;
 }
 
 std::vector<InspectRow> rows_of_package(const Package& package, const std::optional<std::string>& layer_glob,
@@ -208,24 +186,65 @@ std::vector<InspectRow> rows_of_network(const Network& network, const CompileOpt
   return rows;
 }
 
-std::string print_network(const Manifest& manifest, const std::optional<std::string>& arch, bool memory) {
-  const Program& first = manifest.programs.front();
-  const ManifestIndex index(manifest);
+std::string memory_text(const MemorySum& sum) {
   std::string text =
-      fmt::format("inputs: {}; outputs: {}\n", arguments_text(first.inputs()), arguments_text(first.outputs()));
-  for (const Program& program : manifest.programs) {
-    text += fmt::format("\nbatch {}: an arena of {}; a buffer for each tensor would take {}\n", program.batch,
-                        bytes_text(program.arena_bytes), bytes_text(program.naive_bytes));
-    text += print_steps(index, program, arch);
-    if (memory) text += "\n" + print(program);
+      fmt::format("{} (code {}, weights {}, arena {}, scratch {})", bytes_text(sum.total()), bytes_text(sum.code_bytes),
+                  bytes_text(sum.weight_bytes), bytes_text(sum.arena_bytes), bytes_text(sum.scratch_bytes));
+  if (sum.kernels_without_code > 0) {
+    text += fmt::format(", without the code of {} kernel{}, which the driver makes", sum.kernels_without_code,
+                        sum.kernels_without_code == 1 ? "" : "s");
+  }
+  if (sum.forms.dense_bytes > 0) {
+    text += fmt::format("; the layers' weights are {} dense, {} as CSR", bytes_text(sum.forms.dense_bytes),
+                        bytes_text(sum.forms.csr_bytes));
   }
   return text;
 }
 
+std::string print_network(const Manifest& manifest, const std::optional<std::string>& arch, bool memory) {
+  const Program& first = manifest.programs.front();
+  std::string text =
+      fmt::format("inputs: {}; outputs: {}\n", arguments_text(first.inputs()), arguments_text(first.outputs()));
+  const DeviceMemory taken = device_memory(manifest, arch);
+  for (const ProgramMemory& of : taken.programs) {
+    const Program& program = *of.program;
+    text += fmt::format("\nbatch {}: an arena of {}; a buffer for each tensor would take {}\n", program.batch,
+                        bytes_text(program.arena_bytes), bytes_text(program.naive_bytes));
+    text += print_steps(of, arch);
+    text += fmt::format("device memory: {}\n", memory_text(of.sum));
+    if (memory) text += "\n" + print(program);
+  }
+  if (taken.programs.size() > 1) {
+    text += fmt::format("\ndevice memory with all {} programs loaded, one at work: {}\n", taken.programs.size(),
+                        memory_text(taken.sum));
+  }
+  return text;
+}
+
+namespace {
+
+nlohmann::ordered_json memory_json(const MemorySum& sum) {
+  return {{"code_bytes", sum.code_bytes},         {"kernels_without_code", sum.kernels_without_code},
+          {"weight_bytes", sum.weight_bytes},     {"arena_bytes", sum.arena_bytes},
+          {"scratch_bytes", sum.scratch_bytes},   {"total_bytes", sum.total()},
+          {"dense_bytes", sum.forms.dense_bytes}, {"csr_bytes", sum.forms.csr_bytes}};
+}
+
+nlohmann::ordered_json memory_json(const StepMemory& step) {
+  nlohmann::ordered_json entry = {{"code_bytes", known_json(step.loaded.code_bytes)},
+                                  {"weight_bytes", step.loaded.weight_bytes + step.loaded.library_bytes},
+                                  {"scratch_bytes", step.scratch_bytes}};
+  entry["dense_bytes"] = step.forms ? nlohmann::ordered_json(step.forms->dense_bytes) : nlohmann::ordered_json();
+  entry["csr_bytes"] = step.forms ? nlohmann::ordered_json(step.forms->csr_bytes) : nlohmann::ordered_json();
+  return entry;
+}
+
+}  // namespace
+
 nlohmann::ordered_json kernel_json(const Kernel& kernel, const std::optional<std::string>& arch) {
   nlohmann::ordered_json entry = {{"symbol", kernel.symbol},   {"operator", kernel.op},
                                   {"kind", kernel.kind},       {"provider", kernel.provider},
-                                  {"plan", kernel.plan_short}, {"weight_bytes", weight_bytes(kernel)}};
+                                  {"plan", kernel.plan_short}, {"weight_bytes", memory_of(kernel, arch).weight_bytes}};
   add_multiplied(entry, kernel);
   if (const KernelBinary binary = described_code(kernel, arch); !binary.arch.empty()) {
     entry["arch"] = binary.arch;
@@ -240,7 +259,14 @@ nlohmann::ordered_json network_json(const Manifest& manifest, const std::optiona
   nlohmann::ordered_json document = {{"kernels", nlohmann::ordered_json::array()},
                                      {"programs", nlohmann::ordered_json::array()}};
   for (const Kernel& kernel : manifest.kernels) document["kernels"].push_back(kernel_json(kernel, arch));
-  for (const Program& program : manifest.programs) document["programs"].push_back(to_json(program));
+  const DeviceMemory taken = device_memory(manifest, arch);
+  for (const ProgramMemory& of : taken.programs) {
+    nlohmann::ordered_json entry = to_json(*of.program);
+    for (std::size_t i = 0; i < of.steps.size(); ++i) entry["steps"][i]["memory"] = memory_json(of.steps[i]);
+    entry["device_memory"] = memory_json(of.sum);
+    document["programs"].push_back(std::move(entry));
+  }
+  document["device_memory"] = memory_json(taken.sum);
   return document;
 }
 

@@ -9,13 +9,10 @@
 
 #include "compiler/cli/arguments.h"
 #include "compiler/options.h"
+#include "ir/package/device_memory.h"
 #include "ir/package/package.h"
 
 namespace burin {
-
-// The machine code of a kernel that is described: that for `arch`, or the first. Where there is none, its name is empty
-// and its figures are not known.
-KernelBinary described_code(const Kernel& kernel, const std::optional<std::string>& arch);
 
 // Throws Error(usage) where the package has no machine code for `arch`, which was asked for.
 void check_arch_of(const Package& package, const std::optional<std::string>& arch);
@@ -25,10 +22,7 @@ struct InspectRow {
   KernelBinary code = {};
 
   double sparsity() const;
-  // What a compressed-row matrix of the same weights takes: a value and a column index of 4 bytes for each nonzero, a
-  // row pointer of 4 bytes for each output channel and one more.
-  std::int64_t csr_bytes() const;
-  std::int64_t dense_bytes() const;
+  WeightForms forms() const { return *weight_forms(kernel); }
 };
 
 // Of a kernel that multiplies gathered columns: how many of them live, and how many of the weights that it multiplies
@@ -39,9 +33,6 @@ void add_multiplied(nlohmann::ordered_json& entry, const Kernel& kernel);
 
 // "256x14x14 > 256, 3x3 s2 p1 d2 g32": what a table has room for.
 std::string short_shape(const ConvShape& shape);
-
-// The bytes of a kernel's weights as data; 0: they are instructions, or there are none.
-std::int64_t weight_bytes(const Kernel& kernel);
 
 // Adds what a convolution computes: shape, zeros, dead channels.
 void add_layer(nlohmann::ordered_json& entry, const InspectRow& row);
@@ -54,6 +45,9 @@ std::vector<InspectRow> rows_of_package(const Package& package, const std::optio
 
 // Imports nothing more; analyses and chooses, for each layer by itself.
 std::vector<InspectRow> rows_of_network(const Network& network, const CompileOptions& options);
+
+// "5.1 MB (code 1.2 MB, weights 3.4 MB, arena 0.5 MB, scratch 0 B); the layers' weights are 12.0 MB dense, ..."
+std::string memory_text(const MemorySum& sum);
 
 // Inputs and outputs, then for each program its steps with the kernels that they launch, and its memory. What the
 // assembler said is of the cubin for `arch`, or of the first. With `memory`, also where each tensor lies.

@@ -116,6 +116,10 @@ Measurement Bench::time_in_chain(const Kernel& record, int batch) const {
       measure_options());
 }
 
+std::int64_t Bench::workspace_bytes(const Kernel& record, int batch) const {
+  return copies_.front().kernel_by_symbol(record.symbol).workspace_bytes(batch);
+}
+
 double geometric_mean(const std::vector<double>& values) {
   if (values.empty()) return 0;
   double sum = 0;

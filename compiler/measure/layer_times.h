@@ -38,6 +38,8 @@ class Bench {
   // One launch among others of the same kernel that follow it as the steps of a network do: each with code and weights
   // of its own, and with an input that the L2 cache holds as far as it can, where the step before would have left it.
   Measurement time_in_chain(const Kernel& record, int batch) const;
+  // The scratch memory of such a launch: of a library's call, what the library asks for.
+  std::int64_t workspace_bytes(const Kernel& record, int batch) const;
 
   const Stream& stream() const { return stream_; }
   // LoadedPackage::notes(), each once for all copies.

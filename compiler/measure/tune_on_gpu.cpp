@@ -78,9 +78,10 @@ void GpuMeasurer::run(const Package& package, int batch, std::span<const float> 
 }
 
 LaunchTime GpuMeasurer::time(const Package& package, int batch) {
-  const Measurement times =
-      Bench(device_, package, bench_options()).time_in_chain(package.manifest.kernels.front(), batch);
-  return {times.median_us, kSamples};
+  const Kernel& kernel = package.manifest.kernels.front();
+  const Bench bench(device_, package, bench_options());
+  const double us = bench.time_in_chain(kernel, batch).median_us;
+  return {us, kSamples, bench.workspace_bytes(kernel, batch)};
 }
 
 std::string GpuMeasurer::missing_library() {

@@ -1,6 +1,7 @@
 // What tuning needs of a GPU. The tool implements it over the runtime; tuning itself needs no driver.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -16,8 +17,9 @@ struct TuningDevice {
 };
 
 struct LaunchTime {
-  double us = 0;    // what an Estimate says, as the median
-  int samples = 0;  // behind it
+  double us = 0;                     // what an Estimate says, as the median
+  int samples = 0;                   // behind it
+  std::int64_t workspace_bytes = 0;  // scratch memory of the launch
 };
 
 // `package` holds one kernel, with machine code for the device. One call at a time. run() and time() throw Error when

@@ -101,6 +101,7 @@ void TuningTask::measured(std::size_t candidate, const LaunchTime& time, double 
   record.us = time.us;
   record.samples = time.samples;
   record.error = error;
+  record.workspace_bytes = time.workspace_bytes;
   ++tried_;
   // Where times are equal, the earlier plan wins, whatever the order in which they were measured.
   const auto rank = [&](std::size_t i) { return std::pair(outcome(i).us, i); };

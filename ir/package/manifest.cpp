@@ -115,7 +115,7 @@ void check_candidate(Checker& check, const std::string& path, const TuningCandid
   check.finite(path + ".predicted_us", candidate.predicted_us);
   if (!candidate.fault.empty()) {
     check.text(path + ".fault", candidate.fault, kMaxNameBytes);
-    if (candidate.us != 0 || candidate.samples != 0 || candidate.error != 0) {
+    if (candidate.us != 0 || candidate.samples != 0 || candidate.error != 0 || candidate.workspace_bytes != 0) {
       check.fault(path, "has a fault and figures");
     }
     return;
@@ -123,6 +123,7 @@ void check_candidate(Checker& check, const std::string& path, const TuningCandid
   check.finite(path + ".us", candidate.us);
   check.finite(path + ".error", candidate.error);
   check.range(path + ".samples", candidate.samples, 1, kMaxTuningSamples);
+  check.range(path + ".workspace_bytes", candidate.workspace_bytes, 0, kMaxWorkspaceBytes);
 }
 
 void check_tuning(Checker& check, const std::string& path, const TuningRecord& tuning) {
@@ -170,6 +171,15 @@ void check_layer(Checker& check, const std::string& path, const KernelLayer& lay
   check.range(path + ".multiplied.columns", columns, 1, layer.shape.weight_elements());
   check.range(path + ".multiplied.live", live, 0, columns);
   check.range(path + ".multiplied.slots", slots, layer.nonzeros, kMostSlots * kMaxLayerWeights);
+}
+
+void check_linear(Checker& check, const std::string& path, const Kernel& kernel) {
+  const auto& [rows, columns, nonzeros] = *kernel.linear;
+  if (kernel.kind != kind_name(Linear())) check.fault(path, "the kernel is of no fully connected layer");
+  const bool rows_fit = check.range(path + ".rows", rows, 1, kMaxLayerWeights);
+  if (rows_fit && check.range(path + ".columns", columns, 1, kMaxLayerWeights / rows)) {
+    check.range(path + ".nonzeros", nonzeros, 0, rows * columns);
+  }
 }
 
 // The plan, and that the rest of the kernel is what it implies.
@@ -221,6 +231,7 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
     }
   }
   if (kernel.layer) check_layer(check, path + ".layer", *kernel.layer);
+  if (kernel.linear) check_linear(check, path + ".linear", kernel);
   check.range(path + ".planned_batch", kernel.planned_batch, 0, kMaxBatch);
   check.finite(path + ".predicted_us", kernel.predicted_us);
   if (kernel.tuning) check_tuning(check, path + ".tuning", *kernel.tuning);

@@ -95,6 +95,7 @@ void keys_of(Keys& keys, Record& candidate) {
   keys.key("us", candidate.us);
   keys.key("samples", candidate.samples);
   keys.key("error", candidate.error);
+  keys.optional("workspace_bytes", candidate.workspace_bytes);
 }
 
 template <typename Keys, RecordOf<TuningRecord> Record>
@@ -125,6 +126,13 @@ void keys_of(Keys& keys, Record& layer) {
   keys.optional("multiplied", layer.multiplied);
 }
 
+template <typename Keys, RecordOf<WeightMatrix> Record>
+void keys_of(Keys& keys, Record& matrix) {
+  keys.key("rows", matrix.rows);
+  keys.key("columns", matrix.columns);
+  keys.key("nonzeros", matrix.nonzeros);
+}
+
 template <typename Keys, RecordOf<Kernel> Record>
 void keys_of(Keys& keys, Record& kernel) {
   keys.key("symbol", kernel.symbol);
@@ -134,6 +142,7 @@ void keys_of(Keys& keys, Record& kernel) {
   keys.key("precision", kernel.precision);
   keys.optional("kept_in_fp32", kernel.kept_in_fp32);
   keys.optional("layer", kernel.layer);
+  keys.optional("linear", kernel.linear);
   keys.optional("planned_batch", kernel.planned_batch);
   keys.optional("predicted_us", kernel.predicted_us);
   keys.optional("tuning", kernel.tuning);

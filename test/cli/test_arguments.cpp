@@ -2,6 +2,7 @@
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/execute/executor.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
 #include "test/catch.h"
 
@@ -55,7 +56,11 @@ TEST_CASE("sizes_of_other_forms") {
   layer.shape.out_channels = 8;
   layer.shape.kernel_h = layer.shape.kernel_w = 3;
   layer.nonzeros = 10;
-  CHECK(row.dense_bytes() == 8 * 4 * 9 * 4);
-  CHECK(row.csr_bytes() == 10 * 8 + 9 * 4);
+  row.kernel.provider = kBakedProvider;
+  CHECK(row.forms().dense_bytes == 8 * 4 * 9 * 4);
+  CHECK(row.forms().csr_bytes == 10 * 8 + 9 * 4);
+  row.kernel.precision = "fp16";
+  CHECK(row.forms().dense_bytes == 8 * 4 * 9 * 2);
+  CHECK(row.forms().csr_bytes == 10 * 6 + 9 * 4);
   CHECK(row.sparsity() == Approx(1.0 - 10.0 / 288.0));
 }

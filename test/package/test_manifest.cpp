@@ -731,6 +731,24 @@ TEST_CASE("manifest: pools survive, and are left out where there are none") {
         std::string::npos);
 }
 
+TEST_CASE("manifest: the matrix of a fully connected layer survives, and is bounded") {
+  Manifest manifest = sample_manifest();
+  const auto faults_with = [&](WeightMatrix matrix, bool is_linear = true) {
+    Kernel& kernel = manifest.kernels[0];
+    kernel.linear = matrix;
+    kernel.kind = is_linear ? "linear" : "convolution";
+    return verify(manifest);
+  };
+  CHECK(faults_with({10, 20, 30}).empty());
+  CHECK(parse_manifest(print(manifest)) == manifest);
+  using Faults = std::vector<std::string>;
+  const std::string path = "kernels[0].linear";
+  CHECK(faults_with({10, 20, 30}, false) == Faults{path + ": the kernel is of no fully connected layer"});
+  CHECK(faults_with({0, 20, 0}) == Faults{path + ".rows: 0 is under 1"});
+  CHECK(faults_with({10, 20, 201}) == Faults{path + ".nonzeros: 201 is over 200"});
+  CHECK(faults_with({1 << 20, 1 << 20, 1}) == Faults{path + ".columns: 1048576 is over 256"});
+}
+
 TEST_CASE("manifest: activity maps survive, and are left out where there are none") {
   Manifest manifest = sample_manifest();
   CHECK_FALSE(manifest.kernels[0].form.has_maps());

@@ -24,7 +24,8 @@ TuningRecord sample_tuning() {
                         .fault = "",
                         .us = 1.0 / 3,
                         .samples = 50,
-                        .error = 0.125},
+                        .error = 0.125,
+                        .workspace_bytes = 4096},
                        {.provider = "conv_baked",
                         .plan = "tile=1x7x14,groups=2",
                         .predicted_us = 11.5,
@@ -95,6 +96,8 @@ TEST_CASE("tuning record: hostile values are refused, each with its path") {
   CHECK(candidate([](TuningCandidate& c) { c.samples = 0; }) == Faults{kPath + "candidates[0].samples: 0 is under 1"});
   CHECK(candidate([](TuningCandidate& c) { c.samples = 1'000'001; }) ==
         Faults{kPath + "candidates[0].samples: 1000001 is over 1000000"});
+  CHECK(candidate([](TuningCandidate& c) { c.workspace_bytes = -1; }) ==
+        Faults{kPath + "candidates[0].workspace_bytes: -1 is under 0"});
   CHECK(candidate([](TuningCandidate& c) { c.plan = ""; }) == Faults{kPath + "candidates[0].plan: is empty"});
   CHECK(candidate([](TuningCandidate& c) { c.plan = "\x1b[2J"; }) ==
         Faults{kPath + "candidates[0].plan: is not printable UTF-8 text"});

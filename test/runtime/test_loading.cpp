@@ -313,6 +313,36 @@ TEST_CASE("loading: weights_are_uploaded with the code, once") {
   CHECK(fake.live().empty());
 }
 
+TEST_CASE("loading: a file of weights that two kernels read is on the device once") {
+  FakeDriver fake;
+  const auto package = sample_package({}, [](std::vector<Kernel>& kernels) {
+    kernels = {sample_template_kernel("conv2"), sample_template_kernel("conv3")};
+    for (Kernel& kernel : kernels) {
+      edit_template(kernel, [](TemplatePlan& plan) { plan.weights() = flat_tensor(TensorRole::weights, 59); });
+      kernel.weights = "weights/both";
+    }
+  });
+  package->files["weights/both"] = std::string(59 * 4, '\7');
+  {
+    const LoadedPackage loaded(Device::open(0), package, "sample");
+    const LoadedKernel first = loaded.kernel("conv2", 1), second = loaded.kernel("conv3", 1);
+    CHECK(fake.allocations() == std::vector<std::size_t>{59 * 4});
+    const float value = 0;
+    float output = 0;
+    for (const LoadedKernel& kernel : {first, second}) {
+      kernel.launch(nullptr, {.input = &value, .output = &output, .residual = &value});
+    }
+    const std::vector<FakeLaunch> launches = fake.launches();
+    REQUIRE(launches.size() == 2);
+    CHECK(launches[0].weights != nullptr);
+    CHECK(launches[0].weights == launches[1].weights);
+    const LoadedPackage other(Device::open(0), package, "another loading");
+    other.kernel("conv2", 1);
+    CHECK(fake.allocations().size() == 2);
+  }
+  CHECK(fake.live().empty());
+}
+
 TEST_CASE("loading: weights_that_do_not_fit_on_the_device") {
   FakeDriver fake;
   {

@@ -69,7 +69,6 @@ const sources = {
 };
 const isMeasured = (source) => source !== "model" && source !== "";
 
-const kWeightBytes = 4;  // in the dense form
 
 // ---- what is shown: the programs of one batch size ------------------------------------------------------------------
 
@@ -137,7 +136,7 @@ function zeros(view) {
   let nonzeros = 0, weights = 0, dense = 0, csr = 0;
   for (const { layer } of kernels) {
     nonzeros += layer.nonzeros;
-    weights += layer.dense_bytes / kWeightBytes;
+    weights += layer.weights;
     dense += layer.dense_bytes;
     csr += layer.csr_bytes;
   }
@@ -450,7 +449,7 @@ function detailsOf(view, row) {
       ["Operator", step.kind],
       ["Shape", layer ? layer.shape : null],
       ["Zeros", layer ? `${inWords(share(layer.sparsity))}: ${grouped(layer.nonzeros)} of ` +
-        `${grouped(layer.dense_bytes / kWeightBytes)} weights are left` : null],
+        `${grouped(layer.weights)} weights are left` : null],
       ["Dead channels", layer && (layer.dead_inputs || layer.dead_outputs)
         ? `${layer.dead_inputs} of the input, ${layer.dead_outputs} of the output` : null],
       ["Reads", step.reads.map((place) => make("div", {}, tensorText(row, place)))],

@@ -111,8 +111,10 @@ class ReportWriter {
     const InspectRow row{kernel, code};
     nlohmann::ordered_json entry = {{"short", short_shape(kernel.layer->shape)}};
     add_layer(entry, row);
-    entry["csr_bytes"] = row.csr_bytes();
-    entry["dense_bytes"] = row.dense_bytes();
+    const WeightForms forms = row.forms();
+    entry["weights"] = kernel.layer->shape.weight_elements();
+    entry["csr_bytes"] = forms.csr_bytes;
+    entry["dense_bytes"] = forms.dense_bytes;
     return entry;
   }
 
@@ -201,7 +203,7 @@ class ReportWriter {
       ++sources[std::string(time.source)];
       if (!launched.insert(kernel.symbol).second) continue;
       code += std::max<std::int64_t>(0, described_code(kernel, options_.arch).code_bytes);
-      weights += weight_bytes(kernel);
+      weights += memory_of(kernel, options_.arch).weight_bytes;
     }
     const NetworkFigures* network = program.name == kNetworkName ? bench_.network(program.batch) : nullptr;
     entry["sum_us"] = sum_us;
