@@ -1,5 +1,6 @@
 #include "compiler/compile.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "compiler/assemble/assemble.h"
@@ -11,6 +12,7 @@
 #include "compiler/observer.h"
 #include "compiler/reentry.h"
 #include "ir/error.h"
+#include "ir/package/device_memory.h"
 #include "ir/place_activity_maps.h"
 
 namespace burin {
@@ -57,7 +59,119 @@ Network prepare_graph(Network network, const std::optional<std::string>& dump_di
   return simplify(std::move(network), observe, choices);
 }
 
-// import (compiler/import) came before; place, propose and choose are list_kernels().
+namespace {
+
+// What a network takes with its kernels on the device, for the architecture on which it is most.
+std::int64_t device_bytes(const Manifest& manifest, const CompileOptions& options) {
+  std::int64_t most = 0;
+  for (const std::string& arch : options.cubin_archs.empty() ? options.archs : options.cubin_archs) {
+    most = std::max(most, device_memory(manifest, arch).sum.total());
+  }
+  return most;
+}
+
+// Notes the machine code that was made; false: all of it was known.
+bool note_code(const Manifest& manifest, CodeSizes& known) {
+  bool more = false;
+  for (const Kernel& kernel : manifest.kernels) {
+    std::int64_t bytes = 0;
+    for (const KernelBinary& binary : kernel.binaries) bytes = std::max(bytes, binary.code_bytes);
+    more |= known.emplace(code_key(kernel.op, kernel.provider, kernel.plan), bytes).second;
+  }
+  return more;
+}
+
+void check_can_count(const CompileOptions& options) {
+  if (!options.makes_package() || find_assembler().kind != AssemblerInfo::Kind::none) return;
+  fail(ErrorKind::unsupported, "{} counts machine code, and there is no assembler: {}",
+       options.memory_limit ? "--memory-limit" : "--objective memory", find_assembler().note);
+}
+
+class NetworkCompiler {
+ public:
+  NetworkCompiler(const Network& network, const CompileOptions& options, const Reentry& reentry,
+                  const std::function<void(const CompileProgress&)>& progress)
+      : network_(network), options_(options), reentry_(reentry), progress_(progress) {}
+
+  // place, propose and choose are the lister's.
+  CompileResult run() const {
+    const KernelLister lister(network_, options_, reentry_, [&](int done, int all, const std::string& what) {
+      if (progress_) progress_({0, all, 0, fmt::format("planned {} ({} of {})", what, done, all)});
+    });
+    if (!options_.chooses_together() || !options_.makes_package()) return compile(lister.list());
+    check_can_count(options_);
+    return within_limit(lister);
+  }
+
+ private:
+  // Chooses by estimates of machine code, and where these were off again by what is known then. In the end all that is
+  // chosen is known.
+  CompileResult within_limit(const KernelLister& lister) const {
+    constexpr int kMostRounds = 8;
+    CodeSizes known;
+    std::optional<CompileResult> smallest;
+    for (int round = 0; round < kMostRounds; ++round) {
+      CompileResult made = compile(lister.list(known));
+      const std::int64_t bytes = made.choice->bytes = device_bytes(made.package.manifest, options_);
+      const bool more = note_code(made.package.manifest, known);
+      if (!smallest || bytes < smallest->choice->bytes) smallest = std::move(made);
+      const bool kept = !options_.memory_limit || bytes <= *options_.memory_limit;
+      if (options_.objective == Objective::time && kept) return *std::move(smallest);
+      if (!more) break;
+    }
+    const std::int64_t bytes = smallest->choice->bytes;
+    if (!options_.memory_limit || bytes <= *options_.memory_limit) return *std::move(smallest);
+    fail(ErrorKind::unsupported,
+         "--memory-limit of {} bytes: as compiled the network takes {}, and no other choice of kernels was found that "
+         "takes less; a larger limit, or fewer or smaller batch sizes, would do",
+         *options_.memory_limit, bytes);
+  }
+
+  CompileResult compile(KernelJobs jobs) const {
+    MadeKernels made = make_kernels(jobs.kernels, options_, reentry_, progress_);
+    CompileResult result;
+    result.choice = std::move(jobs.choice);
+    result.notes = network_.notes;
+    result.cached = made.cached;
+    if (made.cache_failed) {
+      result.notes.push_back(fmt::format(
+          "{}: the cache of kernels cannot be written to, so some will be compiled again", options_.cache->folder()));
+    }
+    result.stopped_early = !options_.makes_package();
+    Manifest& manifest = result.package.manifest;
+    manifest.tool_version = tool_version();
+    manifest.source = std::filesystem::path(network_.source).filename().string();
+    manifest.zero_threshold = options_.zero_threshold;
+    manifest.quantized = network_.quantized;
+    manifest.objective = options_.objective;
+    manifest.memory_limit = options_.memory_limit;
+    if (!result.stopped_early) manifest.programs = finish_programs(jobs, made.kernels, network_);
+    for (std::optional<PackagedKernel>& kernel : made.kernels) {
+      if (!kernel) continue;
+      if (const auto kept = options_.kept.find(kernel->kernel.op); kept != options_.kept.end()) {
+        kernel->kernel.kept_in_fp32 = kept->second;
+      }
+      if (!kernel->edited_module.empty()) result.edited_modules[kernel->kernel.symbol] = kernel->edited_module;
+      add_kernel(result.package, *std::move(kernel));
+    }
+    add_leftover(result.package, network_);
+    if (find_assembler().kind == AssemblerInfo::Kind::none && !result.stopped_early) {
+      result.notes.push_back(
+          "no assembler was found (nvJitLink or ptxas), so the package holds PTX only: the driver "
+          "compiles it at the first load ('burin doctor' says where was looked)");
+    }
+    return result;
+  }
+
+  const Network& network_;
+  const CompileOptions& options_;
+  const Reentry& reentry_;
+  const std::function<void(const CompileProgress&)>& progress_;
+};
+
+}  // namespace
+
+// import (compiler/import) came before.
 CompileResult compile_network(Network imported, const CompileOptions& asked,
                               const std::function<void(const CompileProgress&)>& progress) {
   check_options(imported, asked);
@@ -65,40 +179,7 @@ CompileResult compile_network(Network imported, const CompileOptions& asked,
   reentry.op = asked.from_op;
   const CompileOptions options = with_reentry(asked, reentry);
   const Network network = prepare_graph(std::move(imported), options.dump_dir, graph_choices(options));
-  KernelJobs jobs = list_kernels(network, options, reentry, [&](int done, int all, const std::string& what) {
-    if (progress) progress({0, all, 0, fmt::format("planned {} ({} of {})", what, done, all)});
-  });
-  MadeKernels made = make_kernels(jobs.kernels, options, reentry, progress);
-
-  CompileResult result;
-  result.notes = network.notes;
-  result.cached = made.cached;
-  if (made.cache_failed) {
-    result.notes.push_back(fmt::format("{}: the cache of kernels cannot be written to, so some will be compiled again",
-                                       options.cache->folder()));
-  }
-  result.stopped_early = !options.makes_package();
-  Manifest& manifest = result.package.manifest;
-  manifest.tool_version = tool_version();
-  manifest.source = std::filesystem::path(network.source).filename().string();
-  manifest.zero_threshold = options.zero_threshold;
-  manifest.quantized = network.quantized;
-  if (!result.stopped_early) manifest.programs = finish_programs(jobs, made.kernels, network);
-  for (std::optional<PackagedKernel>& kernel : made.kernels) {
-    if (!kernel) continue;
-    if (const auto kept = options.kept.find(kernel->kernel.op); kept != options.kept.end()) {
-      kernel->kernel.kept_in_fp32 = kept->second;
-    }
-    if (!kernel->edited_module.empty()) result.edited_modules[kernel->kernel.symbol] = kernel->edited_module;
-    add_kernel(result.package, *std::move(kernel));
-  }
-  add_leftover(result.package, network);
-  if (find_assembler().kind == AssemblerInfo::Kind::none && !result.stopped_early) {
-    result.notes.push_back(
-        "no assembler was found (nvJitLink or ptxas), so the package holds PTX only: the driver "
-        "compiles it at the first load ('burin doctor' says where was looked)");
-  }
-  return result;
+  return NetworkCompiler(network, options, reentry, progress).run();
 }
 
 }  // namespace burin

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/choose/network_choice.h"
 #include "compiler/network/passes.h"
 #include "compiler/options.h"
 #include "ir/network.h"
@@ -19,6 +20,8 @@ struct CompileResult {
   std::vector<std::string> notes;
   bool stopped_early = false;
   int cached = 0;  // kernels that the cache had
+  // Where kernels were chosen together, what that came to; its bytes are those of the package.
+  std::optional<NetworkChoice> choice;
   // Modules that a person edited, by their kernels' symbols; the package does not hold them.
   std::map<std::string, std::string> edited_modules;
 };

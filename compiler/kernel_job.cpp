@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -19,14 +20,13 @@
 #include "ir/numbered_names.h"
 
 namespace burin {
-namespace {
 
-class JobList {
+// Steps of all programs, and what may compute them.
+class PlannedSteps {
  public:
-  JobList(const Network& network, const CompileOptions& options, const Reentry& reentry)
-      : network_(network), options_(options), reentry_(reentry), folders_(options.batches.size() > 1) {}
-
-  KernelJobs run(const std::function<void(int, int, const std::string&)>& planned) {
+  PlannedSteps(const Network& network, const CompileOptions& options, const Reentry& reentry,
+               const std::function<void(int, int, const std::string&)>& planned)
+      : network_(network), options_(options), reentry_(reentry) {
     if (network_.separate) {
       for (const Operator& op : network_.operators) {
         add_programs(network_of(network_, op), op.name);
@@ -35,14 +35,28 @@ class JobList {
       add_programs(network_, std::string(kNetworkName));
     }
     check_reentry();
-    choose_all(planned);
-    for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      ProgramJob& job = jobs_.programs[program_of_[i]];
-      job.program.steps[job.kernels.size()].options = std::move(choices_[i].options);
-      job.kernels.push_back(kernel_of(tasks_[i], choices_[i].candidate));
+    int done = 0;
+    const auto tell = [&](const Task& task) {
+      ++done;
+      if (planned) planned(done, static_cast<int>(tasks_.size()), task.name);
+    };
+    if (options_.chooses_together()) {
+      propose_all(tell);
+    } else {
+      choose_all(tell);
     }
-    return std::move(jobs_);
   }
+
+  // Those of the steps by themselves, or of all together.
+  std::vector<Choice> choices(const CodeSizes& measured, std::optional<NetworkChoice>& together) const {
+    if (chooser_ == nullptr) return choices_;
+    together = chooser_->choose(measured);
+    return together->choices;
+  }
+
+  const std::vector<Task>& tasks() const { return tasks_; }
+  const std::vector<std::size_t>& programs_of_tasks() const { return program_of_; }
+  const std::deque<Program>& programs() const { return programs_; }
 
  private:
   void add_programs(const Network& network, const std::string& name) {
@@ -51,12 +65,11 @@ class JobList {
     first_batch_ = batches.front();
     for (const int batch : batches) {
       const Network& formatted = formatted_for(network, batch);
-      const Program& program =
-          jobs_.programs.emplace_back(ProgramJob{plan_network(formatted, name, batch), {}}).program;
+      const Program& program = programs_.emplace_back(plan_network(formatted, name, batch));
       count(program);
       for (const Step& step : program.steps) {
         tasks_.push_back(task_of(formatted, program, step, options_));
-        program_of_.push_back(jobs_.programs.size() - 1);
+        program_of_.push_back(programs_.size() - 1);
       }
     }
   }
@@ -75,10 +88,10 @@ class JobList {
   const Network& formatted_for(const Network& network, int batch) {
     Network made = in_formats(network, options_, batch);
     if (batch != first_batch_) {
-      const Network& last = jobs_.networks.back();
+      const Network& last = networks_.back();
       if (std::ranges::equal(last.tensors, made.tensors, {}, &Activations::format, &Activations::format)) return last;
     }
-    return jobs_.networks.emplace_back(std::move(made));
+    return networks_.emplace_back(std::move(made));
   }
 
   // What is fed back is of a step that there is: passes take operators away, and add some.
@@ -94,16 +107,29 @@ class JobList {
   }
 
   // Side by side: planning takes its time.
-  void choose_all(const std::function<void(int, int, const std::string&)>& planned) {
+  void choose_all(const std::function<void(const Task&)>& tell) {
     choices_.resize(tasks_.size());
     std::mutex mutex;
-    int done = 0;
     for_each_parallel(tasks_.size(), options_.jobs, [&](std::size_t i) {
       choices_[i] = choose_cached(tasks_[i]);
       const std::lock_guard lock(mutex);
-      ++done;
-      if (planned) planned(done, static_cast<int>(tasks_.size()), tasks_[i].name);
+      tell(tasks_[i]);
     });
+  }
+
+  void propose_all(const std::function<void(const Task&)>& tell) {
+    std::vector<StepTask> steps;
+    std::vector<std::size_t> listed(programs_.size());  // steps of each program
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      steps.push_back({&tasks_[i], program_of_[i], listed[program_of_[i]]++});
+    }
+    std::vector<const Program*> programs;
+    for (const Program& program : programs_) programs.push_back(&program);
+    const auto fed_back = [&](const Task& task) -> std::optional<Choice> {
+      if (!reentry_.is_for(task) || reentry_.plan.empty()) return std::nullopt;
+      return reentry_choice(reentry_, task);
+    };
+    chooser_ = std::make_unique<NetworkChooser>(std::move(steps), std::move(programs), options_, fed_back, tell);
   }
 
   Choice choose_cached(const Task& task) const {
@@ -116,6 +142,39 @@ class JobList {
     return choice;
   }
 
+  const Network& network_;
+  const CompileOptions& options_;
+  const Reentry& reentry_;
+  std::deque<Network> networks_;  // that tasks refer to
+  std::deque<Program> programs_;
+  std::vector<Task> tasks_;
+  std::vector<std::size_t> program_of_;  // of each task
+  std::vector<Choice> choices_;          // of each task, by itself
+  std::unique_ptr<NetworkChooser> chooser_;
+  PlanCost cost_;  // of all programs
+  int first_batch_ = 1;
+};
+
+namespace {
+
+// From choices to kernels: which steps launch the same one, and what each is called.
+class JobList {
+ public:
+  JobList(const Network& network, const CompileOptions& options)
+      : network_(network), options_(options), folders_(options.batches.size() > 1) {}
+
+  KernelJobs run(const PlannedSteps& planned, const CodeSizes& measured) {
+    std::vector<Choice> choices = planned.choices(measured, jobs_.choice);
+    for (const Program& program : planned.programs()) jobs_.programs.push_back({program, {}});
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      ProgramJob& job = jobs_.programs[planned.programs_of_tasks()[i]];
+      job.program.steps[job.kernels.size()].options = std::move(choices[i].options);
+      job.kernels.push_back(kernel_of(planned.tasks()[i], choices[i].candidate));
+    }
+    return std::move(jobs_);
+  }
+
+ private:
   static bool is_same(const KernelJob& job, const Task& task, const Candidate& candidate) {
     return job.task.op == task.op && job.candidate == candidate && job.task.reads == task.reads &&
            job.task.writes == task.writes;
@@ -142,23 +201,24 @@ class JobList {
 
   const Network& network_;
   const CompileOptions& options_;
-  const Reentry& reentry_;
-  std::vector<Task> tasks_;
-  std::vector<std::size_t> program_of_;  // of each task
-  std::vector<Choice> choices_;
   std::map<std::string, std::vector<std::size_t>> kernels_of_;  // by operator
   DumpFolders folders_;
   NumberedNames symbols_;
-  PlanCost cost_;  // of all programs
-  int first_batch_ = 1;
   KernelJobs jobs_;
 };
 
 }  // namespace
 
-KernelJobs list_kernels(const Network& network, const CompileOptions& options, const Reentry& reentry,
-                        const std::function<void(int, int, const std::string&)>& planned) {
-  return JobList(network, options, reentry).run(planned);
+KernelLister::KernelLister(const Network& network, const CompileOptions& options, const Reentry& reentry,
+                           const std::function<void(int, int, const std::string&)>& planned)
+    : network_(network),
+      options_(options),
+      planned_(std::make_shared<const PlannedSteps>(network, options, reentry, planned)) {}
+
+KernelJobs KernelLister::list(const CodeSizes& measured) const {
+  KernelJobs jobs = JobList(network_, options_).run(*planned_, measured);
+  jobs.planned = planned_;
+  return jobs;
 }
 
 }  // namespace burin

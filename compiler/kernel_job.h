@@ -1,13 +1,14 @@
 // What there is to compile: a list of kernels, and for each program, which of its steps launches which.
 #pragma once
 
-#include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/choose/choose.h"
+#include "compiler/choose/network_choice.h"
 #include "compiler/options.h"
 #include "compiler/reentry.h"
 #include "compiler/task.h"
@@ -31,15 +32,31 @@ struct ProgramJob {
   std::vector<std::size_t> kernels;  // of each step, its index in KernelJobs::kernels
 };
 
+class PlannedSteps;
+
 struct KernelJobs {
   std::vector<KernelJob> kernels;
   std::vector<ProgramJob> programs;
-  std::deque<Network> networks;  // that tasks refer to
+  std::optional<NetworkChoice> choice;          // where the kernels of a network were chosen together
+  std::shared_ptr<const PlannedSteps> planned;  // what tasks refer to
 };
 
-// `planned` may be empty: it is called for each task whose kernel was chosen, one call
-// at a time.
-KernelJobs list_kernels(const Network& network, const CompileOptions& options, const Reentry& reentry,
-                        const std::function<void(int done, int all, const std::string& what)>& planned);
+// Places, proposes and chooses.
+class KernelLister {
+ public:
+  // All of these must outlive it. `planned` may be empty: it is called for each task whose kernel was chosen, one call
+  // at a time.
+  KernelLister(const Network& network, const CompileOptions& options, const Reentry& reentry,
+               const std::function<void(int done, int all, const std::string& what)>& planned);
+
+  // Where kernels are chosen together, with what is known of their code; then the list may be made again when more is
+  // known. Throws as NetworkChooser::choose() does.
+  KernelJobs list(const CodeSizes& measured = {}) const;
+
+ private:
+  const Network& network_;
+  const CompileOptions& options_;
+  std::shared_ptr<const PlannedSteps> planned_;
+};
 
 }  // namespace burin

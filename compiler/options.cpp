@@ -140,6 +140,19 @@ void check_storage(const Network& network, const CompileOptions& options) {
   }
 }
 
+void check_memory(const Network& network, const CompileOptions& options) {
+  if (!options.chooses_together()) return;
+  const std::string_view option = options.memory_limit ? "--memory-limit" : "--objective memory";
+  if (network.separate) {
+    fail(ErrorKind::usage, "{}: {} is compiled layer by layer, and only a network has memory of its own", option,
+         network.source);
+  }
+  if (options.memory_limit && (*options.memory_limit < 1 || *options.memory_limit > kMaxMemoryLimit)) {
+    fail(ErrorKind::usage, "--memory-limit of {} bytes: it must be 1 to {} (kMaxMemoryLimit)", *options.memory_limit,
+         kMaxMemoryLimit);
+  }
+}
+
 void check_io(const Network& network, const CompileOptions& options) {
   if (options.io == ElementType::f32 || !network.separate) return;
   fail(
@@ -225,6 +238,7 @@ void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
   check_io(network, options);
+  check_memory(network, options);
   check_names("--kernels", network, options.kernels);
   check_names("--precision", network, options.precisions);
   check_kinds(network, options);

@@ -13,6 +13,7 @@
 #include "ir/element_type.h"
 #include "ir/kernel.h"
 #include "ir/network.h"
+#include "ir/objective.h"
 #include "ir/precision.h"
 #include "ir/tensor_layout.h"
 
@@ -104,10 +105,14 @@ struct CompileOptions {
   bool siblings = true;                           // convolutions with the same input may become one
   bool libraries = true;                          // kernels may have calls of libraries
   ElementType io = ElementType::f32;              // of a network's inputs and outputs, which are in nchw
+  Objective objective = Objective::time;          // of a network's kernels
+  std::optional<std::int64_t> memory_limit;       // bytes of device memory that a network may take
   const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
   int jobs = 0;                                   // threads; 0: as many as there are processors
   bool keep_ptx = true;                           // also of kernels with machine code for all architectures
 
+  // Whether the kernels of a network are chosen together (compiler/choose/network_choice.h).
+  bool chooses_together() const { return memory_limit || objective == Objective::memory; }
   bool makes_package() const { return !stop_after || *stop_after == *std::rbegin(kStageNames); }
 };
 

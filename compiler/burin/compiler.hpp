@@ -92,6 +92,8 @@ struct CompileSettings {
   std::string plan;                           // as --plan
   std::string linear_storage = "fp32";        // as --linear-storage
   std::string io = "fp32";                    // as --io
+  std::string objective = "time";             // as --objective
+  std::int64_t memory_limit = 0;              // as --memory-limit, in bytes; 0: there is none
   bool skip_dead_tiles = false;
   bool siblings = true;       // convolutions with the same input become one where that is faster
   bool libraries = true;      // where a library's call was measured to be faster, a kernel makes it beside its own code

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -346,15 +347,47 @@ std::vector<Candidate> unmodelled_candidates(const Task& task, const CompileOpti
   return candidates;
 }
 
+Choice choice_of(const std::vector<Candidate>& candidates) {
+  Choice choice;
+  choice.candidate = candidates.front();
+  for (const Candidate& candidate : candidates) {
+    const auto known = std::ranges::find(choice.options, candidate.provider, &KernelOption::provider);
+    if (known != choice.options.end()) {
+      // Of the chosen one's provider the chosen one is what counts.
+      if (known != choice.options.begin()) known->us = std::min(known->us, candidate.estimate.us);
+      continue;
+    }
+    const bool measured = candidate.estimate.source == Estimate::Source::measured;
+    choice.options.push_back({candidate.provider, candidate.estimate.us, measured});
+  }
+  std::ranges::stable_sort(choice.options.begin() + 1, choice.options.end(), {}, &KernelOption::us);
+  return choice;
+}
+
 Choice choose(const Task& task, const CompileOptions& options) {
   if (const TunedKernel* tuned = tuned_for(task, options)) return measured_choice(task, *tuned);
-  std::vector<Candidate> candidates = all_candidates(task, options, 1);
-  Choice choice;
-  for (const Candidate& candidate : candidates) {
-    choice.options.push_back({candidate.provider, candidate.estimate.us});
+  return choice_of(all_candidates(task, options, 1));
+}
+
+std::vector<Candidate> alternatives(const Task& task, const CompileOptions& options, int count) {
+  std::vector<Candidate> all = {choose(task, options).candidate};
+  const TunedKernel* tuned = tuned_for(task, options);
+  std::vector<Candidate> others = all_candidates(task, options, count);
+  if (tuned != nullptr) std::ranges::move(unmodelled_candidates(task, options), std::back_inserter(others));
+  for (Candidate& other : others) {
+    if (tuned != nullptr) {
+      const auto is_it = [&](const TuningCandidate& record) {
+        return record.fault.empty() && record.provider == other.provider &&
+               record.plan == find_provider(other.provider)->brief(other.plan);
+      };
+      const auto found = std::ranges::find_if(tuned->evidence.candidates, is_it);
+      if (found == tuned->evidence.candidates.end()) continue;
+      other.estimate = {found->us, Estimate::Source::measured};
+    }
+    if (std::ranges::find(all, other) == all.end()) all.push_back(std::move(other));
   }
-  choice.candidate = std::move(candidates.front());
-  return choice;
+  std::ranges::stable_sort(all, {}, [](const Candidate& candidate) { return candidate.estimate.us; });
+  return all;
 }
 
 GraphChoices graph_choices(const CompileOptions& options) {

@@ -27,6 +27,13 @@ std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& op
 // name a provider (all_candidates() then has its).
 std::vector<Candidate> unmodelled_candidates(const Task& task, const CompileOptions& options);
 
+// The chosen candidate first, and what each provider's best would take.
+Choice choice_of(const std::vector<Candidate>& candidates);
+
+// What choose() takes first, then others, up to `count` of each provider: of a task that was measured, those alone that
+// were measured as well. What takes least stands first.
+std::vector<Candidate> alternatives(const Task& task, const CompileOptions& options, int count);
+
 // Goes by the estimates, or by measurements where there are any. Throws Error(unsupported) where no provider
 // can do the task, or where CompileOptions::kernels names one for it that cannot.
 Choice choose(const Task& task, const CompileOptions& options);

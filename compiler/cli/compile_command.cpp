@@ -48,7 +48,7 @@ struct CompileArguments {
   bool no_verify = false;
   bool no_siblings = false;
   bool no_libraries = false;
-  std::optional<std::string> tune_budget;
+  std::optional<std::string> tune_budget, memory_limit;
   ImportArguments import;
   CacheArguments cache;
   CompileSettings settings;  // those that options set as they are
@@ -119,6 +119,19 @@ double tuning_seconds(const CompileArguments& arguments) {
   return seconds;
 }
 
+// "64MiB", "1.5GB", "200000B": a number and its unit.
+std::int64_t parse_memory(const std::string& text) {
+  const std::map<std::string, double> units = {{"B", 1},         {"kB", 1e3},      {"MB", 1e6},     {"GB", 1e9},
+                                               {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const auto unit = units.find(text.substr(end));
+  const std::optional<double> number = parse_number<double>(text.substr(0, end));
+  const double bytes = unit == units.end() ? 0 : number.value_or(0) * unit->second;
+  if (bytes >= 1 && bytes <= static_cast<double>(kMaxMemoryLimit)) return static_cast<std::int64_t>(bytes);
+  fail(ErrorKind::usage, "--memory-limit '{}': is no size such as 64MiB, 500kB or 1.5GB, of at most {} bytes", text,
+       kMaxMemoryLimit);
+}
+
 // Options that would do nothing beside others.
 void check_effects(const CompileArguments& arguments) {
   const CLI::App& command = *arguments.command;
@@ -129,8 +142,10 @@ void check_effects(const CompileArguments& arguments) {
                  fmt::format("--stop-after {} writes no package", stop));
   }
   if (stop == "layer" || stop == "pattern") {
-    refuse_given(command, {"--plan", "--kernels", "--linear-storage", "--calibrate", "--max-error"},
-                 fmt::format("--stop-after {} ends before there is a plan", stop));
+    refuse_given(
+        command,
+        {"--plan", "--kernels", "--linear-storage", "--calibrate", "--max-error", "--memory-limit", "--objective"},
+        fmt::format("--stop-after {} ends before there is a plan", stop));
   }
   if (!options.from_file) refuse_given(command, {"--no-verify"}, "it is for --from, and nothing was edited");
   const std::vector<std::string> of_cache = {"--cache", "--cache-limit"};
@@ -190,7 +205,21 @@ void check_tuned_layers(const CompileArguments& arguments, const Network& networ
        arguments.input);
 }
 
-std::string summarise(const std::string& output, const Manifest& manifest, int cached) {
+// What a limit of memory, or the least memory, costs.
+std::string choice_text(const NetworkChoice& choice, const Manifest& manifest) {
+  std::string text = manifest.memory_limit ? fmt::format("within {} ({} bytes)", bytes_text(*manifest.memory_limit),
+                                                         *manifest.memory_limit)
+                                           : std::string("with the least memory");
+  text += fmt::format(": {} us by estimate, {:.2f} times the fastest choice's {} us", microseconds_text(choice.us),
+                      choice.fastest_us > 0 ? choice.us / choice.fastest_us : 1, microseconds_text(choice.fastest_us));
+  if (choice.least_us < choice.us) {
+    text += fmt::format("; the search ended early, and none can be under {} us", microseconds_text(choice.least_us));
+  }
+  return text + "\n";
+}
+
+std::string summarise(const std::string& output, const Manifest& manifest, int cached,
+                      const std::optional<NetworkChoice>& choice) {
   std::vector<std::string> forms;
   for (const Kernel& kernel : manifest.kernels) {
     for (const KernelBinary& binary : kernel.binaries) {
@@ -208,7 +237,8 @@ std::string summarise(const std::string& output, const Manifest& manifest, int c
     text += fmt::format("batch {}: {} steps, arena of {}, {} without sharing\n", program.batch, program.steps.size(),
                         bytes_text(program.arena_bytes), bytes_text(program.naive_bytes));
   }
-  return text + fmt::format("device memory: {}\n", memory_text(device_memory(manifest, std::nullopt).sum));
+  text += fmt::format("device memory: {}\n", memory_text(device_memory(manifest, std::nullopt).sum));
+  return text + (choice ? choice_text(*choice, manifest) : "");
 }
 
 // --from FILE, or NAME=FILE of an operator or a layer. Both may hold a '='.
@@ -326,6 +356,7 @@ CompileSettings settings_of(const CompileArguments& arguments) {
   settings.ptx = !arguments.no_ptx;
   settings.siblings = !arguments.no_siblings;
   settings.libraries = !arguments.no_libraries;
+  if (arguments.memory_limit) settings.memory_limit = parse_memory(*arguments.memory_limit);
   if (settings.tune > 0) settings.tune_seconds = tuning_seconds(arguments);
   settings.cache = cache_folder(arguments.cache);
   settings.cache_bytes = std::int64_t{arguments.cache.limit_gib} << 30;
@@ -392,7 +423,7 @@ int compile(const CompileArguments& arguments) {
   if (imported) verify_edited(result, *imported, options);
   write_package(result.package, output);
   if (arguments.settings.tune > 0) print_data(tuning_summary(result.package.manifest));
-  print_data(summarise(output, result.package.manifest, result.cached));
+  print_data(summarise(output, result.package.manifest, result.cached, result.choice));
   return 0;
 }
 
@@ -419,6 +450,11 @@ void add_compile_command(CLI::App& app, Action& action) {
              "arithmetic is FP32");
   add_option(*command, "--io NAME", arguments->settings.io,
              "Network: what its inputs and outputs are, in NCHW: fp32 (default), fp16 or bf16");
+  add_option(*command, "--memory-limit SIZE", arguments->memory_limit,
+             "Network: device memory that code, weights, arena and scratch may take, e.g. 64MiB; the fastest choice of "
+             "kernels within it");
+  add_option(*command, "--objective NAME", arguments->settings.objective,
+             "Network: time (default), or memory: the kernels that take least of it");
   command
       ->add_flag(fmt::format("--tune{{{}}}", kDefaultTuningPlans), arguments->settings.tune,
                  fmt::format("Measure N candidates for each convolution and fully connected layer on the GPU, of all "

@@ -267,6 +267,9 @@ nlohmann::ordered_json network_json(const Manifest& manifest, const std::optiona
     document["programs"].push_back(std::move(entry));
   }
   document["device_memory"] = memory_json(taken.sum);
+  document["objective"] = to_string(manifest.objective);
+  document["memory_limit"] =
+      manifest.memory_limit ? nlohmann::ordered_json(*manifest.memory_limit) : nlohmann::ordered_json();
   return document;
 }
 

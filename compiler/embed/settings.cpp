@@ -59,6 +59,10 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
   options.keep_ptx = settings.ptx;
   options.linear_storage = parse_linear_storage(settings.linear_storage);
   options.io = parse_io(settings.io);
+  constexpr auto kObjectives = names_of(Objective{}).names;
+  check_choice("--objective", settings.objective, {kObjectives.begin(), kObjectives.end()});
+  options.objective = *parse_enum<Objective>(settings.objective);
+  if (settings.memory_limit != 0) options.memory_limit = settings.memory_limit;
   options.plan = settings.plan;
   find_provider(options.kernels.all == kAutoKind ? std::string(kBakedProvider) : options.kernels.all)
       ->check_choices(options.plan);

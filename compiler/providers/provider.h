@@ -102,6 +102,13 @@ class Provider {
   // A plan that was measured on tensors with memory of their own, for the places of the task's tensors.
   virtual std::string placed(const std::string& plan, const Task&) const { return plan; }
 
+  // What the machine code of a plan takes, by a model: it is measured when there is some. By default that of a loop
+  // over weights or elements.
+  virtual std::int64_t code_bytes(const Task&, const std::string& /*plan*/) const {
+    constexpr std::int64_t kUsualBytes = 5 * 1024;
+    return kUsualBytes;
+  }
+
   // Whether a kernel's code holds the weights of its convolution.
   virtual bool bakes_weights() const { return false; }
 

@@ -302,6 +302,7 @@ std::vector<std::string> verify(const Manifest& manifest) {
   check.text("tool_version", manifest.tool_version, kMaxShortTextBytes);
   check.text("source", manifest.source, kMaxNameBytes);
   check.finite("zero_threshold", manifest.zero_threshold);
+  if (manifest.memory_limit) check.range("memory_limit", *manifest.memory_limit, 1, kMaxMemoryLimit);
   for (std::size_t i = 0; i < manifest.kernels.size(); ++i) {
     check_kernel(check, fmt::format("kernels[{}]", i), manifest.kernels[i]);
   }

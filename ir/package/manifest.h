@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/kernel.h"
+#include "ir/objective.h"
 #include "ir/program.h"
 #include "ir/quantized_pairs.h"
 
@@ -29,6 +30,8 @@ struct Manifest {
   std::string source;  // base name of the weights file
   float zero_threshold = 0;
   QuantizedPairs quantized = QuantizedPairs::simulate;
+  Objective objective = Objective::time;
+  std::optional<std::int64_t> memory_limit;  // bytes on a device that were allowed; nothing: there was no limit
   std::vector<Kernel> kernels;
   std::vector<TensorRecord> tensors;
   std::vector<Program> programs;  // those of one name one after the other, batch sizes ascending

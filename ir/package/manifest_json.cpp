@@ -174,6 +174,8 @@ void keys_of(Keys& keys, Record& manifest) {
   keys.key("source", manifest.source);
   keys.key("zero_threshold", manifest.zero_threshold);
   keys.optional("quantized", manifest.quantized, QuantizedPairs::simulate);
+  keys.optional("objective", manifest.objective, Objective::time);
+  keys.optional("memory_limit", manifest.memory_limit);
   keys.key("kernels", manifest.kernels);
   keys.key("tensors", manifest.tensors);
   keys.key("programs", manifest.programs);

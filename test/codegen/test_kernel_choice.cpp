@@ -37,7 +37,8 @@ bool is_only(const Choice& choice, std::string_view provider) {
 }
 
 KernelJobs jobs_of(const Network& network, const CompileOptions& options = {}) {
-  return list_kernels(network, options, {}, {});
+  static const Reentry kNone;
+  return KernelLister(network, options, kNone, {}).list();
 }
 
 Network network_of(const ConvLayer& layer) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "compiler/launch_time.h"
+#include "compiler/providers/conv_baked/plan/code_size.h"
 #include "compiler/providers/conv_baked/plan/constraints.h"
 #include "compiler/providers/conv_baked/plan/grouping.h"
 #include "compiler/providers/conv_baked/plan/neighbours.h"
@@ -164,6 +165,14 @@ class ConvBakedProvider : public Provider {
     }
     place(plan, task);
     return print(plan);
+  }
+
+  std::int64_t code_bytes(const Task& task, const std::string& text) const override {
+    const ConvShape& shape = task.layer->shape;
+    const BakedPlan plan = parse_baked_plan(text);
+    const auto by_group = count_work(analyse(*task.layer), group_of_outputs(plan.groups, shape.out_channels),
+                                     plan.groups.size(), channels_together(plan.input_layout));
+    return burin::code_bytes(plan, shape, slice_work(plan, by_group, shape.in_channels));
   }
 
   bool bakes_weights() const override { return true; }
