@@ -386,7 +386,7 @@ std::vector<Candidate> alternatives(const Task& task, const CompileOptions& opti
     }
     if (std::ranges::find(all, other) == all.end()) all.push_back(std::move(other));
   }
-  std::ranges::stable_sort(all, {}, [](const Candidate& candidate) { return candidate.estimate.us; });
+  std::ranges::stable_sort(all.begin() + 1, all.end(), {}, [](const Candidate& c) { return c.estimate.us; });
   return all;
 }
 

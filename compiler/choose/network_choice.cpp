@@ -20,6 +20,7 @@ namespace burin {
 // What a candidate takes; of memory, by estimate.
 struct KernelProposal {
   Candidate candidate;
+  double us = 0;                  // that it counts with
   std::int64_t code_bytes = 0;    // by its provider's model
   std::int64_t weight_bytes = 0;  // of `weights`
   std::string weights;            // a hash of them, since kernels may have a file in common
@@ -115,7 +116,7 @@ struct NetworkChooser::Impl {
   std::vector<StepTask> steps;
   std::vector<const Program*> programs;
   const CompileOptions& options;
-  std::vector<std::vector<KernelProposal>> proposals;  // of each step, the fastest first
+  std::vector<std::vector<KernelProposal>> proposals;  // of each step, what choose() takes first
   std::vector<std::vector<std::size_t>> groups;        // steps of one operator, in all programs
 
   Impl(std::vector<StepTask> all, std::vector<const Program*> of, const CompileOptions& asked,
@@ -146,7 +147,10 @@ struct NetworkChooser::Impl {
     }
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       try {
-        proposals[step].push_back(proposal_of(task, candidates[i], options));
+        KernelProposal proposal = proposal_of(task, candidates[i], options);
+        // A search for one plan looks at more than estimates: what it did not find is no faster.
+        proposal.us = std::max(proposal.candidate.estimate.us, candidates[0].estimate.us);
+        proposals[step].push_back(std::move(proposal));
       } catch (const Error& error) {
         // The fastest is what the step would have without a limit, and whose fault would be the step's.
         if (i == 0 || error.kind() != ErrorKind::unsupported) throw;
@@ -209,7 +213,7 @@ struct NetworkChooser::Impl {
     const KernelProposal& proposal = proposals[step][static_cast<std::size_t>(index)];
     KernelSet made = before;
     made.proposals.push_back(index);
-    made.us += proposal.candidate.estimate.us;
+    made.us += proposal.us;
     made.scratch.push_back(proposal.scratch());
     const auto add = [&](const std::string& what, std::int64_t bytes) {
       if (made.loaded.emplace(what, bytes).second) made.bytes += bytes;
