@@ -145,6 +145,7 @@ class NetworkCompiler {
     manifest.quantized = network_.quantized;
     manifest.objective = options_.objective;
     manifest.memory_limit = options_.memory_limit;
+    if (!result.stopped_early) manifest.batches = options_.curve;
     if (!result.stopped_early) manifest.programs = finish_programs(jobs, made.kernels, network_);
     for (std::optional<PackagedKernel>& kernel : made.kernels) {
       if (!kernel) continue;

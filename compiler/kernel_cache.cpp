@@ -217,4 +217,13 @@ std::string choice_key(const Task& task, const CompileOptions& options) {
                        options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan, measured});
 }
 
+Choice cached_choice(const Task& task, const CompileOptions& options) {
+  if (options.cache == nullptr) return choose(task, options);
+  const std::string key = choice_key(task, options);
+  if (std::optional<Choice> found = options.cache->find_choice(key)) return *std::move(found);
+  Choice choice = choose(task, options);
+  options.cache->store_choice(key, choice);
+  return choice;
+}
+
 }  // namespace burin

@@ -52,4 +52,7 @@ std::string kernel_key(const Task& task, const Candidate& candidate, const std::
 // Names all that a choice depends on.
 std::string choice_key(const Task& task, const CompileOptions& options);
 
+// choose(), or what the options' cache has of it.
+Choice cached_choice(const Task& task, const CompileOptions& options);
+
 }  // namespace burin

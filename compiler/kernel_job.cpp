@@ -111,7 +111,7 @@ class PlannedSteps {
     choices_.resize(tasks_.size());
     std::mutex mutex;
     for_each_parallel(tasks_.size(), options_.jobs, [&](std::size_t i) {
-      choices_[i] = choose_cached(tasks_[i]);
+      choices_[i] = choose_for(tasks_[i]);
       const std::lock_guard lock(mutex);
       tell(tasks_[i]);
     });
@@ -132,14 +132,9 @@ class PlannedSteps {
     chooser_ = std::make_unique<NetworkChooser>(std::move(steps), std::move(programs), options_, fed_back, tell);
   }
 
-  Choice choose_cached(const Task& task) const {
+  Choice choose_for(const Task& task) const {
     if (reentry_.is_for(task) && !reentry_.plan.empty()) return reentry_choice(reentry_, task);
-    if (options_.cache == nullptr) return choose(task, options_);
-    const std::string key = choice_key(task, options_);
-    if (std::optional<Choice> found = options_.cache->find_choice(key)) return *std::move(found);
-    Choice choice = choose(task, options_);
-    options_.cache->store_choice(key, choice);
-    return choice;
+    return cached_choice(task, options_);
   }
 
   const Network& network_;

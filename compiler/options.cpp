@@ -153,6 +153,26 @@ void check_memory(const Network& network, const CompileOptions& options) {
   }
 }
 
+void check_ranges(const Network& network, const CompileOptions& options) {
+  if (options.batch_ranges.empty()) return;
+  if (network.separate) {
+    fail(ErrorKind::usage, "--batch: ranges are for networks, and {} is compiled layer by layer; name the batch sizes",
+         network.source);
+  }
+  std::int64_t sizes = 0;
+  for (const BatchRange& range : options.batch_ranges) {
+    if (range.first < 1 || range.last > kMaxBatch || range.first > range.last) {
+      fail(ErrorKind::usage, "--batch {}..{}: a range goes from a batch size up, within 1 to {}", range.first,
+           range.last, kMaxBatch);
+    }
+    sizes += std::int64_t{range.last} - range.first + 1;
+  }
+  if (sizes + std::ssize(options.batches) > kMaxBatchSizes) {
+    fail(ErrorKind::usage, "--batch: {} batch sizes are asked for, at most {} can be planned for (kMaxBatchSizes)",
+         sizes + std::ssize(options.batches), kMaxBatchSizes);
+  }
+}
+
 void check_io(const Network& network, const CompileOptions& options) {
   if (options.io == ElementType::f32 || !network.separate) return;
   fail(
@@ -239,6 +259,7 @@ void check_options(const Network& network, const CompileOptions& options) {
   check_storage(network, options);
   check_io(network, options);
   check_memory(network, options);
+  check_ranges(network, options);
   check_names("--kernels", network, options.kernels);
   check_names("--precision", network, options.precisions);
   check_kinds(network, options);

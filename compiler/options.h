@@ -15,6 +15,7 @@
 #include "ir/network.h"
 #include "ir/objective.h"
 #include "ir/precision.h"
+#include "ir/program.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
@@ -80,10 +81,19 @@ struct TunedKernel {
   TuningRecord evidence;
 };
 
+// Batch sizes of which each is to be fast, on a program of its own or on another's (compiler/choose/batch_choice.h).
+struct BatchRange {
+  int first = 1, last = 1;
+};
+
 struct CompileOptions {
   std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
   std::vector<std::string> cubin_archs;        // cubins for these alone; empty: for all
   std::vector<int> batches = {1};
+  // Of these choose_batches() has made `batches` and `curve`.
+  std::vector<BatchRange> batch_ranges;
+  std::vector<int> asked_batches;           // those that were named, and the ends of ranges; empty: there are no ranges
+  std::vector<BatchEstimate> curve;         // recorded in the package
   LayerPrecisions precisions;               // a plan in from_file has its own
   std::map<std::string, std::string> kept;  // convolutions that calibration keeps in FP32: why
   // All layers' inputs, outputs and residuals have it. Nothing: what the plan in from_file says, else nchw; with the
@@ -111,6 +121,8 @@ struct CompileOptions {
   int jobs = 0;                                   // threads; 0: as many as there are processors
   bool keep_ptx = true;                           // also of kernels with machine code for all architectures
 
+  // Those that the graph is simplified for.
+  const std::vector<int>& graph_batches() const { return asked_batches.empty() ? batches : asked_batches; }
   // Whether the kernels of a network are chosen together (compiler/choose/network_choice.h).
   bool chooses_together() const { return memory_limit || objective == Objective::memory; }
   bool makes_package() const { return !stop_after || *stop_after == *std::rbegin(kStageNames); }

@@ -28,6 +28,7 @@ inline constexpr int kMaxPlanSteps = 20'000;     // of the plan of a network: wh
 inline constexpr std::int64_t kMaxPlanPairs = 1 << 25;  // of a write and another use of a tensor, in all of them
 inline constexpr std::int64_t kMaxPlanWaits = 1 << 20;  // of a step for another, in all plans of a package
 inline constexpr std::int64_t kMaxArenaBytes = std::int64_t{1} << 40;   // and of any buffer of such a plan
+inline constexpr int kMaxBatchSizes = 256;                              // of all ranges of --batch together
 inline constexpr std::int64_t kMaxMemoryLimit = std::int64_t{1} << 44;  // of --memory-limit, in bytes
 inline constexpr int kMaxGraphLaunches = 200'000;         // of one CUDA graph: a batch that is run in several parts
 inline constexpr int kMaxTaps = 1 << 10;                  // rows or columns that a resampled one is made of

@@ -126,6 +126,15 @@ inline constexpr std::string_view kNetworkName = "network";  // of the programs 
 // `programs`: at least one, batch sizes ascending.
 const Program& program_for(const std::vector<const Program*>& programs, int images);
 
+// What so many images were predicted to take, when the batch sizes of a package were chosen.
+struct BatchEstimate {
+  int images = 1;
+  int program = 1;    // the batch of the program that runs them
+  double us = 0;      // by its steps, one after the other
+  double own_us = 0;  // on a program of their own
+  bool operator==(const BatchEstimate&) const = default;
+};
+
 // Fills in what follows from the rest: bytes and lives of buffers, image strides of places, the size of the arena.
 // Where the rest is not sound, they are 0 or none.
 void complete(Program& program);

@@ -81,9 +81,15 @@ struct CalibrationInput {
   std::vector<float> values;
 };
 
+// The batch sizes from `first` to `last`.
+struct BatchSpan {
+  int first = 1, last = 1;
+};
+
 struct CompileSettings {
   std::vector<std::string> archs = {"sm_90"};
   std::vector<int> batches = {1};
+  std::vector<BatchSpan> batch_spans;         // as ranges of --batch; `batches` may then be empty
   std::string precision = "fp32";             // as --precision
   std::vector<CalibrationInput> calibration;  // as --calibrate, for every input; empty: random ones, if any are needed
   std::optional<double> max_error;            // as --max-error

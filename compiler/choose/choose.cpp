@@ -233,16 +233,17 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
   if (options.skip_dead_tiles) return true;  // nobody knows an activity map of what was pooled
   const PoolTimes times(layer, pool, options);
   const auto is_plain = [&](int batch) { return times.is_plain(batch); };
-  const bool all_plain = std::ranges::all_of(options.batches, is_plain);
+  const bool all_plain = std::ranges::all_of(options.graph_batches(), is_plain);
   const std::string& kind = options.kernels.of(layer.name);
   if (kind == kBakedProvider) return !all_plain;
   if (kind != kAutoKind) {
     const Provider& provider = *find_provider(kind);
-    return std::ranges::any_of(options.batches, [&](int batch) { return times.can_only_apart(provider, batch); });
+    return std::ranges::any_of(options.graph_batches(),
+                               [&](int batch) { return times.can_only_apart(provider, batch); });
   }
   const auto apart_is_faster = [&](int batch) { return times.apart_is_faster(batch); };
-  return all_plain ? std::ranges::all_of(options.batches, apart_is_faster)
-                   : std::ranges::any_of(options.batches, apart_is_faster);
+  return all_plain ? std::ranges::all_of(options.graph_batches(), apart_is_faster)
+                   : std::ranges::any_of(options.graph_batches(), apart_is_faster);
 }
 
 // What the best kernel of a convolution in a network is estimated to take; infinite where nobody can compute it.
@@ -289,7 +290,7 @@ class SiblingTimes {
 
   bool pays(const ConvLayer& merged, const std::vector<const ConvLayer*>& parts) {
     estimate(merged, parts);
-    return std::ranges::all_of(options_.batches, [&](int batch) {
+    return std::ranges::all_of(options_.graph_batches(), [&](int batch) {
       double apart = 0;
       for (const ConvLayer* part : parts) apart += us_.at({part->name, batch});
       return std::isfinite(apart) && us_.at({merged.name, batch}) < apart * kSiblingsGain;
@@ -302,7 +303,7 @@ class SiblingTimes {
     std::vector<std::pair<const ConvLayer*, int>> tasks;
     std::vector<double*> results;
     for (const ConvLayer* layer : layers) {
-      for (const int batch : options_.batches) {
+      for (const int batch : options_.graph_batches()) {
         const auto [entry, is_new] = us_.try_emplace({layer->name, batch});
         if (!is_new) continue;
         tasks.emplace_back(layer, batch);

@@ -108,6 +108,27 @@ std::vector<int> parse_batches(const std::string& text) {
   return batches;
 }
 
+BatchList parse_batch_list(const std::string& text) {
+  BatchList list;
+  std::string sizes;
+  for (const std::string& item : split_list("--batch", text)) {
+    const std::size_t dots = item.find("..");
+    if (dots == std::string::npos) {
+      sizes += (sizes.empty() ? "" : ",") + item;
+      continue;
+    }
+    const std::optional<int> first = parse_number<int>(item.substr(0, dots));
+    const std::optional<int> last = parse_number<int>(item.substr(dots + 2));
+    if (!first || !last || *first < 1 || *last > kMaxBatch || *first > *last) {
+      fail(ErrorKind::usage, "--batch '{}': '{}' is no range from a batch size up, such as 1..32, within 1 to {}", text,
+           item, kMaxBatch);
+    }
+    list.spans.push_back({*first, *last});
+  }
+  if (!sizes.empty()) list.sizes = parse_batches(sizes);
+  return list;
+}
+
 CLI::Validator whole_number(int lowest, int highest) {
   return CLI::Validator(
       [lowest, highest](const std::string& text) {

@@ -29,6 +29,13 @@ std::vector<std::string> split_list(const std::string& option, const std::string
 // "1,32" -> {1, 32}: batch sizes from 1 to kMaxBatch, each once.
 std::vector<int> parse_batches(const std::string& text);
 
+// "1..32,64": the same, and ranges of them.
+struct BatchList {
+  std::vector<int> sizes;
+  std::vector<BatchSpan> spans;
+};
+BatchList parse_batch_list(const std::string& text);
+
 // Declares an option of a command. `name` also says what the value is in the help: "--batch LIST". One without dashes
 // must be given.
 template <typename Value>

@@ -237,6 +237,14 @@ std::string summarise(const std::string& output, const Manifest& manifest, int c
     text += fmt::format("batch {}: {} steps, arena of {}, {} without sharing\n", program.batch, program.steps.size(),
                         bytes_text(program.arena_bytes), bytes_text(program.naive_bytes));
   }
+  if (!manifest.batches.empty()) {
+    const auto ratio = [](const BatchEstimate& batch) { return batch.own_us > 0 ? batch.us / batch.own_us : 1; };
+    const BatchEstimate& worst = *std::ranges::max_element(manifest.batches, {}, ratio);
+    text += fmt::format(
+        "{} batch sizes on {} programs: at most {:.2f} times what a program of its own takes, by estimate, with {} "
+        "images\n",
+        manifest.batches.size(), manifest.programs.size(), ratio(worst), worst.images);
+  }
   text += fmt::format("device memory: {}\n", memory_text(device_memory(manifest, std::nullopt).sum));
   return text + (choice ? choice_text(*choice, manifest) : "");
 }
@@ -350,7 +358,9 @@ std::vector<CalibrationInput> read_calibration(const std::vector<std::string>& g
 CompileSettings settings_of(const CompileArguments& arguments) {
   CompileSettings settings = arguments.settings;
   if (arguments.archs) settings.archs = resolve_archs(*arguments.archs);
-  settings.batches = parse_batches(arguments.batches);
+  BatchList batches = parse_batch_list(arguments.batches);
+  settings.batches = std::move(batches.sizes);
+  settings.batch_spans = std::move(batches.spans);
   // A plan that is fed back has layouts of its own.
   if (!arguments.options.from_file) settings.layout = arguments.layout;
   settings.ptx = !arguments.no_ptx;
@@ -487,7 +497,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   add_option(*command, "--layout NAME", arguments->layout,
              "How inputs, outputs and residuals lie in memory: nchw (default), nchw4 (4 channels side by side); "
              "half tensors: n2chw (2 images side by side; default), n8c8hw (8 of 8 channels)");
-  add_option(*command, "--batch LIST", arguments->batches, "Batch sizes to tune for, e.g. 1,32 (default 1)");
+  add_option(*command, "--batch LIST", arguments->batches,
+             "Batch sizes to plan for, e.g. 1,32 (default 1); 1..32: as few programs as keep each of them fast");
   command->add_flag("--skip-dead-tiles", arguments->settings.skip_dead_tiles,
                     "Kernels skip channels that hold nothing but zeros in a tile, and mark those of their output "
                     "(activity maps)");

@@ -201,6 +201,16 @@ std::string memory_text(const MemorySum& sum) {
   return text;
 }
 
+std::string batches_table(const Manifest& manifest) {
+  Table table({">images", ">program", ">model us", ">own program us", ">times"});
+  for (const BatchEstimate& batch : manifest.batches) {
+    table.add({fmt::format("{}", batch.images), fmt::format("{}", batch.program), microseconds_text(batch.us),
+               microseconds_text(batch.own_us),
+               batch.own_us > 0 ? fmt::format("{:.2f}", batch.us / batch.own_us) : ""});
+  }
+  return table.print();
+}
+
 std::string print_network(const Manifest& manifest, const std::optional<std::string>& arch, bool memory) {
   const Program& first = manifest.programs.front();
   std::string text =
@@ -218,6 +228,7 @@ std::string print_network(const Manifest& manifest, const std::optional<std::str
     text += fmt::format("\ndevice memory with all {} programs loaded, one at work: {}\n", taken.programs.size(),
                         memory_text(taken.sum));
   }
+  if (!manifest.batches.empty()) text += "\n" + batches_table(manifest);
   return text;
 }
 
@@ -267,6 +278,11 @@ nlohmann::ordered_json network_json(const Manifest& manifest, const std::optiona
     document["programs"].push_back(std::move(entry));
   }
   document["device_memory"] = memory_json(taken.sum);
+  document["batches"] = nlohmann::ordered_json::array();
+  for (const BatchEstimate& batch : manifest.batches) {
+    document["batches"].push_back(
+        {{"images", batch.images}, {"program", batch.program}, {"us", batch.us}, {"own_us", batch.own_us}});
+  }
   document["objective"] = to_string(manifest.objective);
   document["memory_limit"] =
       manifest.memory_limit ? nlohmann::ordered_json(*manifest.memory_limit) : nlohmann::ordered_json();

@@ -49,6 +49,9 @@ std::vector<InspectRow> rows_of_network(const Network& network, const CompileOpt
 // "5.1 MB (code 1.2 MB, weights 3.4 MB, arena 0.5 MB, scratch 0 B); the layers' weights are 12.0 MB dense, ..."
 std::string memory_text(const MemorySum& sum);
 
+// Of each batch size that programs were chosen for: the program that runs it, and what that takes.
+std::string batches_table(const Manifest& manifest);
+
 // Inputs and outputs, then for each program its steps with the kernels that they launch, and its memory. What the
 // assembler said is of the cubin for `arch`, or of the first. With `memory`, also where each tensor lies.
 std::string print_network(const Manifest& manifest, const std::optional<std::string>& arch, bool memory);

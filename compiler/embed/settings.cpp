@@ -6,7 +6,9 @@
 #include <cmath>
 #include <iterator>
 #include <memory>
+#include <utility>
 
+#include "compiler/choose/batch_choice.h"
 #include "compiler/choose/choose.h"
 #include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
@@ -52,6 +54,12 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
   CompileOptions options = std::move(others);
   options.archs = settings.archs;
   options.batches = settings.batches;
+  for (const BatchSpan& span : settings.batch_spans) {
+    options.batch_ranges.push_back({span.first, span.last});
+    for (const int end : {span.first, span.last}) {
+      if (std::ranges::find(options.batches, end) == options.batches.end()) options.batches.push_back(end);
+    }
+  }
   if (settings.layout) options.layout = parse_layout(*settings.layout);
   options.precisions = unmeasured(parse_precisions(settings.precision));
   check_layout(options);
@@ -93,6 +101,9 @@ void check_calibration(const CompileSettings& settings, bool has_inputs) {
 CompileResult run_pipeline(Network network, CompileOptions options, const CompileSettings& settings,
                            const PipelineWatch& watch) {
   std::vector<std::string> notes;
+  std::unique_ptr<KernelCache> cache;
+  if (!settings.cache.empty()) cache = std::make_unique<KernelCache>(settings.cache, settings.cache_bytes);
+  options.cache = cache.get();
   const AskedPrecisions asked = parse_precisions(settings.precision);
   check_calibration(settings, !settings.calibration.empty());
   if (leaves_open(asked) || !settings.calibration.empty()) {
@@ -107,15 +118,25 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
     options.kept = std::move(found.kept);
     notes.push_back(std::move(found.note));
   }
+  if (!options.batch_ranges.empty()) {
+    check_options(network, options);
+    options.asked_batches = std::exchange(options.batches, settings.batches);
+    BatchChoice chosen =
+        choose_batches(prepare_graph(network, std::nullopt, graph_choices(options)), options,
+                       [&](int done, int all, const std::string& what) {
+                         if (watch.compiling)
+                           watch.compiling({0, all, 0, fmt::format("planned {} ({} of {})", what, done, all)});
+                       });
+    options.batches = std::move(chosen.batches);
+    options.curve = std::move(chosen.curve);
+    options.batch_ranges.clear();
+  }
   if (settings.tune > 0) {
     TunedNetwork tuned = tune_on_gpu(prepare_graph(network, std::nullopt, graph_choices(options)), options,
                                      settings.tune, settings.tune_seconds, watch.tuning);
     options.tuned = std::move(tuned.kernels);
     std::ranges::move(tuned.notes, std::back_inserter(notes));
   }
-  std::unique_ptr<KernelCache> cache;
-  if (!settings.cache.empty()) cache = std::make_unique<KernelCache>(settings.cache, settings.cache_bytes);
-  options.cache = cache.get();
   CompileResult result = compile_network(std::move(network), options, watch.compiling);
   result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
   return result;

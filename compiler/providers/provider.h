@@ -102,6 +102,12 @@ class Provider {
   // A plan that was measured on tensors with memory of their own, for the places of the task's tensors.
   virtual std::string placed(const std::string& plan, const Task&) const { return plan; }
 
+  // What a launch of the plan takes with each of these batches, by the model, in microseconds; the plan may have been
+  // made for another batch. None: there is no model.
+  virtual std::vector<double> launch_us(const Task&, const std::string& /*plan*/, const std::vector<int>&) const {
+    return {};
+  }
+
   // What the machine code of a plan takes, by a model: it is measured when there is some. By default that of a loop
   // over weights or elements.
   virtual std::int64_t code_bytes(const Task&, const std::string& /*plan*/) const {

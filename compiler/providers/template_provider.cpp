@@ -214,6 +214,18 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   return recipe;
 }
 
+std::vector<double> TemplateProvider::launch_us(const Task& task, const std::string& text,
+                                                const std::vector<int>& batches) const {
+  const TemplatePlan plan = parse_template_plan(text);
+  std::vector<double> us;
+  Task launched = task;
+  for (const int batch : batches) {
+    launched.batch = batch;
+    us.push_back(predict_us(launched, plan));
+  }
+  return us;
+}
+
 SpecialisedModule TemplateProvider::module_of(const Kernel& kernel, const ConvLayer*) const {
   const TemplatePlan plan = parse_template_plan(kernel.plan);
   if (const auto faults = faults_of(plan, name()); !faults.empty()) {

@@ -37,6 +37,8 @@ class TemplateProvider : public Provider {
   std::string placed(const std::string& plan, const Task& task) const override {
     return print(plan_as(task, parse_template_plan(plan)));
   }
+  std::vector<double> launch_us(const Task& task, const std::string& plan,
+                                const std::vector<int>& batches) const override;
   SpecialisedModule module_of(const Kernel& kernel, const ConvLayer* layer) const override;
   Recipe make(const Task& task, const std::string& plan) const override;
 

@@ -260,6 +260,28 @@ void check_tensor(Checker& check, const std::string& path, const TensorRecord& t
   }
 }
 
+// What is said of each batch size is of the program that runs it.
+void check_batches(Checker& check, const Manifest& manifest) {
+  if (manifest.batches.size() > std::size_t{kMaxBatchSizes}) {
+    return check.fault("batches", "{} are over {}", manifest.batches.size(), kMaxBatchSizes);
+  }
+  std::set<int> programs;
+  for (const Program& program : manifest.programs) programs.insert(program.batch);
+  int before = 0;
+  for (std::size_t i = 0; i < manifest.batches.size(); ++i) {
+    const BatchEstimate& batch = manifest.batches[i];
+    const std::string path = fmt::format("batches[{}]", i);
+    check.range(path + ".images", batch.images, before + 1, kMaxBatch);
+    before = std::clamp(batch.images, before, kMaxBatch);
+    const auto runs_it = programs.lower_bound(batch.images);
+    if (runs_it == programs.end() || *runs_it != batch.program) {
+      check.fault(path + ".program", "{} images are not run by a program for {}", batch.images, batch.program);
+    }
+    check.finite(path + ".us", batch.us);
+    check.finite(path + ".own_us", batch.own_us);
+  }
+}
+
 }  // namespace
 
 std::optional<std::int64_t> tensor_bytes(const TensorRecord& tensor) {
@@ -314,6 +336,7 @@ std::vector<std::string> verify(const Manifest& manifest) {
       check.fault(path + ".name", "'{}' is the name of two tensors", printable(manifest.tensors[i].name));
     }
   }
+  check_batches(check, manifest);
   std::vector<std::string> faults = check.take();
   check_programs(manifest, faults);
   return faults;

@@ -34,7 +34,8 @@ struct Manifest {
   std::optional<std::int64_t> memory_limit;  // bytes on a device that were allowed; nothing: there was no limit
   std::vector<Kernel> kernels;
   std::vector<TensorRecord> tensors;
-  std::vector<Program> programs;  // those of one name one after the other, batch sizes ascending
+  std::vector<BatchEstimate> batches;  // where programs were chosen for a range of batch sizes, images ascending
+  std::vector<Program> programs;       // those of one name one after the other, batch sizes ascending
   bool operator==(const Manifest&) const = default;
 };
 

@@ -160,6 +160,14 @@ void keys_of(Keys& keys, Record& tensor) {
   keys.key("shape", tensor.shape);
 }
 
+template <typename Keys, RecordOf<BatchEstimate> Record>
+void keys_of(Keys& keys, Record& batch) {
+  keys.key("images", batch.images);
+  keys.key("program", batch.program);
+  keys.key("us", batch.us);
+  keys.key("own_us", batch.own_us);
+}
+
 template <typename Keys, RecordOf<FileRecord> Record>
 void keys_of(Keys& keys, Record& file) {
   keys.key("path", file.path);
@@ -178,6 +186,7 @@ void keys_of(Keys& keys, Record& manifest) {
   keys.optional("memory_limit", manifest.memory_limit);
   keys.key("kernels", manifest.kernels);
   keys.key("tensors", manifest.tensors);
+  keys.optional("batches", manifest.batches);
   keys.key("programs", manifest.programs);
 }
 

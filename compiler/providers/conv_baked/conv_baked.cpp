@@ -9,6 +9,7 @@
 #include "compiler/launch_time.h"
 #include "compiler/providers/conv_baked/plan/code_size.h"
 #include "compiler/providers/conv_baked/plan/constraints.h"
+#include "compiler/providers/conv_baked/plan/cost_model.h"
 #include "compiler/providers/conv_baked/plan/grouping.h"
 #include "compiler/providers/conv_baked/plan/neighbours.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
@@ -167,12 +168,21 @@ class ConvBakedProvider : public Provider {
     return print(plan);
   }
 
+  std::vector<double> launch_us(const Task& task, const std::string& text,
+                                const std::vector<int>& batches) const override {
+    BakedPlan plan = parse_baked_plan(text);
+    const std::vector<SliceWork> work = work_of(task, plan);
+    std::vector<double> us;
+    for (const int batch : batches) {
+      plan.batch = batch;
+      us.push_back(launch_cost(figures_of(plan, task.layer->shape, work), arch_of(task)).total_us);
+    }
+    return us;
+  }
+
   std::int64_t code_bytes(const Task& task, const std::string& text) const override {
-    const ConvShape& shape = task.layer->shape;
     const BakedPlan plan = parse_baked_plan(text);
-    const auto by_group = count_work(analyse(*task.layer), group_of_outputs(plan.groups, shape.out_channels),
-                                     plan.groups.size(), channels_together(plan.input_layout));
-    return burin::code_bytes(plan, shape, slice_work(plan, by_group, shape.in_channels));
+    return burin::code_bytes(plan, task.layer->shape, work_of(task, plan));
   }
 
   bool bakes_weights() const override { return true; }
@@ -207,6 +217,13 @@ class ConvBakedProvider : public Provider {
   }
 
  private:
+  static std::vector<SliceWork> work_of(const Task& task, const BakedPlan& plan) {
+    const ConvShape& shape = task.layer->shape;
+    const auto by_group = count_work(analyse(*task.layer), group_of_outputs(plan.groups, shape.out_channels),
+                                     plan.groups.size(), channels_together(plan.input_layout));
+    return slice_work(plan, by_group, shape.in_channels);
+  }
+
   Candidate candidate_of(const Task& task, const BakedPlan& plan) const {
     return {std::string(name()),
             print(plan),
