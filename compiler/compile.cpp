@@ -176,6 +176,7 @@ class NetworkCompiler {
 CompileResult compile_network(Network imported, const CompileOptions& asked,
                               const std::function<void(const CompileProgress&)>& progress) {
   check_options(imported, asked);
+  BURIN_CHECK(asked.batch_ranges.empty(), "{}: ranges of batch sizes were not resolved", imported.source);
   Reentry reentry = asked.from_file ? read_reentry(*asked.from_file) : Reentry{};
   reentry.op = asked.from_op;
   const CompileOptions options = with_reentry(asked, reentry);

@@ -90,7 +90,7 @@ struct CompileOptions {
   std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
   std::vector<std::string> cubin_archs;        // cubins for these alone; empty: for all
   std::vector<int> batches = {1};
-  // Of these choose_batches() has made `batches` and `curve`.
+  // Of these choose_batches() makes `batches` and `curve`, before anything is tuned or compiled.
   std::vector<BatchRange> batch_ranges;
   std::vector<int> asked_batches;           // those that were named, and the ends of ranges; empty: there are no ranges
   std::vector<BatchEstimate> curve;         // recorded in the package

@@ -240,10 +240,12 @@ std::string summarise(const std::string& output, const Manifest& manifest, int c
   if (!manifest.batches.empty()) {
     const auto ratio = [](const BatchEstimate& batch) { return batch.own_us > 0 ? batch.us / batch.own_us : 1; };
     const BatchEstimate& worst = *std::ranges::max_element(manifest.batches, {}, ratio);
+    const std::size_t programs = manifest.programs.size();
     text += fmt::format(
-        "{} batch sizes on {} programs: at most {:.2f} times what a program of its own takes, by estimate, with {} "
-        "images\n",
-        manifest.batches.size(), manifest.programs.size(), ratio(worst), worst.images);
+        "{} batch sizes on {} program{}: at most {:.2f} times what a program of its own takes, by estimate, with {} "
+        "image{}\n",
+        manifest.batches.size(), programs, programs == 1 ? "" : "s", ratio(worst), worst.images,
+        worst.images == 1 ? "" : "s");
   }
   text += fmt::format("device memory: {}\n", memory_text(device_memory(manifest, std::nullopt).sum));
   return text + (choice ? choice_text(*choice, manifest) : "");

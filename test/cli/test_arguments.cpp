@@ -26,6 +26,16 @@ TEST_CASE("batches_are_parsed") {
   CHECK(parse_batches("1") == std::vector<int>{1});
   CHECK(parse_batches("1,32,7") == std::vector<int>{1, 32, 7});
   CHECK(parse_batches("4,4,1,4") == std::vector<int>{4, 1});
+  const BatchList list = parse_batch_list("64,1..8,12..32,1");
+  CHECK(list.sizes == std::vector<int>{64, 1});
+  REQUIRE(list.spans.size() == 2);
+  CHECK((list.spans[0].first == 1 && list.spans[0].last == 8));
+  CHECK((list.spans[1].first == 12 && list.spans[1].last == 32));
+  CHECK(parse_batch_list("1..1").sizes.empty());
+  for (const char* text : {"..", "1..", "..8", "8..1", "0..4", "1...4", "1..x", "1..2..3", "1..9999999"}) {
+    INFO(text);
+    CHECK(kind_of([&] { parse_batch_list(text); }) == ErrorKind::usage);
+  }
 }
 
 TEST_CASE("bad_batches_are_usage_errors") {
