@@ -30,8 +30,8 @@ std::vector<Candidate> unmodelled_candidates(const Task& task, const CompileOpti
 // The chosen candidate first, and what each provider's best would take.
 Choice choice_of(const std::vector<Candidate>& candidates);
 
-// What choose() takes, then others, up to `count` of each provider, those with the least estimates first: of a task that
-// was measured, those alone that were measured as well.
+// What choose() takes, then others, up to `count` of each provider, those with the least estimates first: of a task
+// that was measured, those alone that were measured as well.
 std::vector<Candidate> alternatives(const Task& task, const CompileOptions& options, int count);
 
 // Goes by the estimates, or by measurements where there are any. Throws Error(unsupported) where no provider

@@ -14,6 +14,7 @@
 #include "ir/arena.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
+#include "ir/limits.h"
 
 namespace burin {
 
@@ -58,8 +59,8 @@ KernelProposal proposal_of(const Task& task, Candidate candidate, const CompileO
   KernelProposal proposal;
   const Recipe recipe = provider.make(task, candidate.plan);
   const LaunchGeometry& launch = recipe.form.launch;
-  proposal.counter_bytes = counter_bytes(launch, task.batch);
-  proposal.partial_bytes = partial_bytes(launch, task.batch);
+  proposal.counter_bytes = std::min(counter_bytes(launch, task.batch), kMaxWorkspaceBytes);
+  proposal.partial_bytes = std::min(partial_bytes(launch, task.batch), kMaxWorkspaceBytes);
   if (recipe.call) {
     const ConvShape& shape = task.layer->shape;
     proposal.library_bytes = (shape.weight_elements() + shape.out_channels) * std::int64_t{sizeof(float)};

@@ -5,6 +5,7 @@
 
 #include "ir/arena.h"
 #include "ir/derive_form.h"
+#include "ir/limits.h"
 #include "ir/package/manifest_index.h"
 #include "ir/template_plan.h"
 
@@ -42,11 +43,14 @@ class LoadedSum {
   std::set<std::string> symbols_, files_, layers_;
 };
 
+// A launch that needs more is refused, and counts as much.
+std::int64_t most_scratch(std::int64_t bytes) { return std::min(bytes, kMaxWorkspaceBytes); }
+
 std::int64_t program_scratch(const Program& program, const std::vector<StepMemory>& steps) {
   std::int64_t counters = 0;
   std::vector<std::int64_t> partials;
   for (const StepMemory& step : steps) {
-    const std::int64_t own = counter_bytes(step.kernel->form.launch, program.batch);
+    const std::int64_t own = most_scratch(counter_bytes(step.kernel->form.launch, program.batch));
     counters += own;
     partials.push_back(step.scratch_bytes - own);
   }
@@ -82,7 +86,7 @@ KernelMemory memory_of(const Kernel& kernel, const std::optional<std::string>& a
 
 std::int64_t scratch_bytes(const Kernel& kernel, std::int64_t batch) {
   const LaunchGeometry& launch = kernel.form.launch;
-  const std::int64_t own = counter_bytes(launch, batch) + partial_bytes(launch, batch);
+  const std::int64_t own = most_scratch(counter_bytes(launch, batch)) + most_scratch(partial_bytes(launch, batch));
   if (!kernel.call || !kernel.tuning) return own;
   return std::max(own, kernel.tuning->candidates.at(static_cast<std::size_t>(kernel.tuning->chosen)).workspace_bytes);
 }

@@ -28,7 +28,7 @@ struct KernelMemory {
 };
 KernelMemory memory_of(const Kernel& kernel, const std::optional<std::string>& arch);
 // The scratch memory of a launch; of a call as tuning recorded it, where that is more than what the kernel's own code
-// takes.
+// takes. What is over kMaxWorkspaceBytes counts as that: no launch gets more.
 std::int64_t scratch_bytes(const Kernel& kernel, std::int64_t batch);
 
 struct StepMemory {

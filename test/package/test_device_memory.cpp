@@ -1,7 +1,11 @@
 // What a package takes on a device, counted by hand.
 #include "ir/package/device_memory.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "ir/arena.h"
+#include "ir/limits.h"
 #include "test/catch.h"
 #include "test/package/sample_network.h"
 
@@ -91,4 +95,17 @@ TEST_CASE("device memory: code that nobody has counted is said") {
   const auto kernels = static_cast<std::int64_t>(manifest.kernels.size());
   CHECK(memory.sum.code_bytes == 1000 * (kernels * (kernels + 1) / 2 - 1));
   CHECK(device_memory(manifest, "sm_80").sum.kernels_without_code == static_cast<int>(kernels));
+}
+
+TEST_CASE("device memory: sums of scratch memory that nobody gets do not overflow") {
+  Manifest manifest = manifest_with_code();
+  for (Kernel& kernel : manifest.kernels) {
+    kernel.form.launch.workspace_bytes_per_tile = std::numeric_limits<std::int64_t>::max();
+    kernel.form.launch.counters_per_tile = std::numeric_limits<int>::max();
+    kernel.form.launch.tiles_per_image = kMaxTiles;
+  }
+  const MemorySum sum = device_memory(manifest, std::nullopt).sum;
+  CHECK(sum.scratch_bytes >= kMaxWorkspaceBytes);
+  CHECK(sum.scratch_bytes <= 2 * kSampleSteps * kMaxWorkspaceBytes);
+  CHECK(sum.total() > sum.scratch_bytes);
 }

@@ -69,7 +69,6 @@ const sources = {
 };
 const isMeasured = (source) => source !== "model" && source !== "";
 
-
 // ---- what is shown: the programs of one batch size ------------------------------------------------------------------
 
 const sum = (values) => values.reduce((all, value) => all + value, 0);

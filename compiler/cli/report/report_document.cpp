@@ -63,7 +63,8 @@ class ReportWriter {
         bench_(bench),
         options_(options),
         notes_(notes),
-        index_(manifest_) {}
+        index_(manifest_),
+        memory_(device_memory(manifest_, options.arch)) {}
 
   nlohmann::ordered_json document() {
     add_kernels();
@@ -184,8 +185,6 @@ class ReportWriter {
     nlohmann::ordered_json entry = to_json(program);
     double sum_us = 0;
     std::map<std::string, int> sources;
-    std::set<std::string> launched;
-    std::int64_t code = 0, weights = 0;
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
       const Step& step = program.steps[i];
       const Kernel& kernel = index_.kernel(step.kernel);
@@ -201,31 +200,17 @@ class ReportWriter {
       shown["cudnn"] = cudnn_json(program, kernel);
       sum_us += time.us.value_or(0);
       ++sources[std::string(time.source)];
-      if (!launched.insert(kernel.symbol).second) continue;
-      code += std::max<std::int64_t>(0, described_code(kernel, options_.arch).code_bytes);
-      weights += memory_of(kernel, options_.arch).weight_bytes;
     }
     const NetworkFigures* network = program.name == kNetworkName ? bench_.network(program.batch) : nullptr;
     entry["sum_us"] = sum_us;
     entry["latency_us"] = network == nullptr ? nlohmann::ordered_json() : nlohmann::ordered_json(network->latency_us);
     entry["sources"] = sources;
-    entry["memory"] = {{"code_bytes", code},
-                       {"weight_bytes", weights},
-                       {"arena_bytes", program.arena_bytes},
-                       {"scratch_bytes", scratch_json(program)}};
+    const MemorySum& memory = memory_.programs[static_cast<std::size_t>(&program - manifest_.programs.data())].sum;
+    entry["memory"] = {{"code_bytes", memory.code_bytes},
+                       {"weight_bytes", memory.weight_bytes},
+                       {"arena_bytes", memory.arena_bytes},
+                       {"scratch_bytes", memory.scratch_bytes}};
     return entry;
-  }
-
-  // Null where a launch needs more than burin ever gives.
-  nlohmann::ordered_json scratch_json(const Program& program) const {
-    std::vector<WorkspaceSize> sizes;
-    try {
-      for (const Step& step : program.steps)
-        sizes.push_back(launch_workspace(index_.kernel(step.kernel), program.batch));
-    } catch (const Error&) {
-      return nullptr;
-    }
-    return lay_out_scratch(program, sizes).total.total();
   }
 
   const Package& package_;
@@ -234,6 +219,7 @@ class ReportWriter {
   const ReportOptions& options_;
   std::vector<std::string>& notes_;
   const ManifestIndex index_;
+  const DeviceMemory memory_;
   std::map<std::string, int> kernel_numbers_;
   std::map<std::string, std::pair<StepCandidates, int>> tuned_;  // by the kernel's symbol
   std::pair<StepCandidates, int> of_last_step_;
