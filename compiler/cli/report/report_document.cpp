@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include "compiler/cli/candidates.h"
 #include "compiler/cli/inspect_rows.h"
@@ -14,11 +13,8 @@
 #include "compiler/cli/tuning_report.h"
 #include "compiler/providers/conv_baked/plan/cost_model.h"
 #include "ir/arch.h"
-#include "ir/error.h"
-#include "ir/limits.h"
 #include "ir/package/manifest_index.h"
 #include "ir/saturate.h"
-#include "runtime/launch_plan.h"
 
 namespace burin {
 namespace {
