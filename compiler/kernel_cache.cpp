@@ -45,9 +45,14 @@ std::string task_hash(const Task& task) {
     parts.push_back(bytes(task.layer->weights));
     parts.push_back(bytes(task.layer->bias));
   }
-  if (const Linear* linear = task.get<Linear>()) {
-    parts.push_back(bytes(linear->weights));
-    parts.push_back(bytes(linear->bias));
+  const auto add_linear = [&](const Linear& linear) {
+    parts.push_back(bytes(linear.weights));
+    parts.push_back(bytes(linear.bias));
+  };
+  if (const Linear* linear = task.get<Linear>()) add_linear(*linear);
+  if (const Gate* gate = task.get<Gate>()) {
+    add_linear(gate->squeeze);
+    add_linear(gate->expand);
   }
   if (const ChannelAffine* affine = task.get<ChannelAffine>()) {
     parts.push_back(bytes(affine->scale));

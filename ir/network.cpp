@@ -45,6 +45,10 @@ class Describe {
   std::string operator()(const Linear& op) const {
     return zeros_text(op.weights) + epilogue_text(!op.bias.empty(), false, op.function);
   }
+  std::string operator()(const Gate& op) const {
+    return fmt::format("{} features of means: {}; then {}", op.squeeze.out_features, (*this)(op.squeeze),
+                       (*this)(op.expand));
+  }
   std::string operator()(const Elementwise& op) const { return burin::describe(op); }
   std::string operator()(const ChannelAffine& op) const { return op.then ? "then " + (*this)(*op.then) : ""; }
   std::string operator()(const Combine& op) const {

@@ -60,29 +60,24 @@ class OutputShape {
   }
 
   Shape operator()(const Linear& op) {
-    if (!one_input()) return {};
-    faults_.require_range("in_features", op.in_features, 1, kMaxLayerWeights, "kMaxLayerWeights");
-    faults_.require_range("out_features", op.out_features, 1, kMaxLayerWeights, "kMaxLayerWeights");
-    for (const std::string& fault : verify_function(op.function)) faults_.add("{}", fault);
-    if (!faults_.empty()) return {};
-    const std::int64_t weights = saturating_product({op.in_features, op.out_features});
-    if (weights > kMaxLayerWeights) {
-      return fault("it has {} weights, allowed are {} (kMaxLayerWeights)", weights, kMaxLayerWeights);
-    }
-    if (static_cast<std::int64_t>(op.weights.size()) != weights) {
-      faults_.add("there are {} weights, {} x {} features need {}", op.weights.size(), op.out_features, op.in_features,
-                  weights);
-    }
-    if (!op.bias.empty() && op.bias.size() != static_cast<std::size_t>(op.out_features)) {
-      faults_.add("there are {} biases, allowed are none or {} (out_features)", op.bias.size(), op.out_features);
-    }
-    faults_.require_finite("weights", op.weights);
-    faults_.require_finite("biases", op.bias);
+    if (!one_input() || !is_legal(op)) return {};
     if (inputs_[0] != Shape{op.in_features}) {
       faults_.add("its input is {}, it takes {} flat features; a reshape before it would flatten them",
                   shape_text(inputs_[0]), op.in_features);
     }
     return {op.out_features};
+  }
+
+  Shape operator()(const Gate& op) {
+    if (!one_image() || !is_legal(op.squeeze) || !is_legal(op.expand)) return {};
+    if (op.squeeze.in_features != inputs_[0][0]) {
+      faults_.add("its input is {}, it takes {} channels", shape_text(inputs_[0]), op.squeeze.in_features);
+    }
+    if (op.expand.in_features != op.squeeze.out_features) {
+      faults_.add("its second layer takes {} features, the first one gives {}", op.expand.in_features,
+                  op.squeeze.out_features);
+    }
+    return {op.expand.out_features, 1, 1};
   }
 
   Shape operator()(const ChannelAffine& op) {
@@ -277,6 +272,29 @@ class OutputShape {
 
  private:
   // Whether it has as many values as its shape says, all of them finite.
+  // But for its input.
+  bool is_legal(const Linear& op) {
+    faults_.require_range("in_features", op.in_features, 1, kMaxLayerWeights, "kMaxLayerWeights");
+    faults_.require_range("out_features", op.out_features, 1, kMaxLayerWeights, "kMaxLayerWeights");
+    for (const std::string& fault : verify_function(op.function)) faults_.add("{}", fault);
+    if (!faults_.empty()) return false;
+    const std::int64_t weights = saturating_product({op.in_features, op.out_features});
+    if (weights > kMaxLayerWeights) {
+      fault("it has {} weights, allowed are {} (kMaxLayerWeights)", weights, kMaxLayerWeights);
+      return false;
+    }
+    if (static_cast<std::int64_t>(op.weights.size()) != weights) {
+      faults_.add("there are {} weights, {} x {} features need {}", op.weights.size(), op.out_features, op.in_features,
+                  weights);
+    }
+    if (!op.bias.empty() && op.bias.size() != static_cast<std::size_t>(op.out_features)) {
+      faults_.add("there are {} biases, allowed are none or {} (out_features)", op.bias.size(), op.out_features);
+    }
+    faults_.require_finite("weights", op.weights);
+    faults_.require_finite("biases", op.bias);
+    return true;
+  }
+
   bool is_legal(std::string_view whose, const ConstantOperand& numbers) {
     const std::int64_t wanted = saturating_product(numbers.shape);
     if (wanted != std::ssize(numbers.values)) {

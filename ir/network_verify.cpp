@@ -223,7 +223,7 @@ struct WorksPlaceByPlace {
     return view.begin % together == 0 &&
            (view.channels % together == 0 || std::int64_t{view.begin} + view.channels == channels);
   }
-  template <OneOf<Convolution, Linear, GlobalAveragePool, Softmax, Reshape, Identity, Convert, Reduce> Kind>
+  template <OneOf<Convolution, Linear, GlobalAveragePool, Gate, Softmax, Reshape, Identity, Convert, Reduce> Kind>
   bool operator()(const Kind&) const {
     return false;
   }
@@ -240,7 +240,9 @@ bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, 
               const TensorFormat& output) {
   if (input.is_plain() && output.is_plain()) return true;
   if (input.is_plain() || input.is_loose() || !can_be_slices(input.layout) || shape.size() != 3) return false;
-  if (std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain() || output == input;
+  if (std::holds_alternative<GlobalAveragePool>(kind) || std::holds_alternative<Gate>(kind)) {
+    return output.is_plain() || output == input;
+  }
   const auto* pool = std::get_if<Pool>(&kind);
   if (pool != nullptr && averages_whole(*pool, shape[1], shape[2])) return output.is_plain() || output == input;
   return input == output && std::visit(WorksPlaceByPlace{input.layout, shape[0]}, kind);

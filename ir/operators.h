@@ -57,6 +57,12 @@ struct Combine {
 
 struct GlobalAveragePool {};
 
+// What squeeze-and-excitation multiplies channels by: the means of all channels over the image, a fully connected layer
+// of these, and another one of what that gives. Its output is an image of one pixel.
+struct Gate {
+  Linear squeeze, expand;
+};
+
 // One value of all that lie along some axes, which stay, with one value each.
 enum class Statistic { mean, sum, largest, smallest, product, sum_of_magnitudes, sum_of_squares, log_sum_exp };
 constexpr EnumNames<8> names_of(Statistic) {
@@ -159,9 +165,9 @@ struct Identity {};
 // The same values in another format: that of its output.
 struct Convert {};
 
-using OperatorKind =
-    std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool, Lrn, Softmax,
-                 Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Reduce, Normalize, Pick, Resample>;
+using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
+                                  Lrn, Softmax, Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Reduce,
+                                  Normalize, Pick, Resample, Gate>;
 
 // For visitors: a function of several kinds of operators.
 template <typename Kind, typename... Kinds>
@@ -185,9 +191,9 @@ inline const Elementwise* then_of(const OperatorKind& kind) {
 // "convolution", "linear", ...
 constexpr std::string_view kind_name(const OperatorKind& kind) {
   constexpr std::array<std::string_view, std::variant_size_v<OperatorKind>> kNames = {
-      "convolution", "linear",  "channel_affine", "elementwise",  "combine", "pool",    "global_average_pool",
-      "lrn",         "softmax", "concat",         "channel_view", "pad",     "reshape", "transpose",
-      "identity",    "convert", "reduce",         "normalize",    "pick",    "resample"};
+      "convolution", "linear",  "channel_affine", "elementwise",  "combine", "pool",     "global_average_pool",
+      "lrn",         "softmax", "concat",         "channel_view", "pad",     "reshape",  "transpose",
+      "identity",    "convert", "reduce",         "normalize",    "pick",    "resample", "gate"};
   return kNames[kind.index()];
 }
 

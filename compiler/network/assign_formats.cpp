@@ -67,11 +67,15 @@ class FormatAssigner {
     return plain ? ConvolutionFormats{first, {}} : ConvolutionFormats{};
   }
 
-  // Whether all who read a tensor are convolutions that want it in the format.
+  // Whether all who read a tensor want it in the format: convolutions, and others that take it beside a tensor that was
+  // made in it.
   bool is_read_in(int tensor, const TensorFormat& format) const {
     const auto readers = readers_.find(tensor);
     return readers != readers_.end() && std::ranges::all_of(readers->second, [&](const Operator* reader) {
-             return is_convolution(*reader) && reader->inputs[0] == tensor && formats_of(*reader).input == format;
+             const int first = reader->inputs[0];
+             if (is_convolution(*reader)) return first == tensor && formats_of(*reader).input == format;
+             return first != tensor && made_in(first) == format &&
+                    can_take(reader->kind, tensor_at(first).shape, format, format);
            });
   }
 

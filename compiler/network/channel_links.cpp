@@ -24,6 +24,7 @@ class FindLinks {
     return links_;
   }
   Links operator()(const Linear&) { return links_; }
+  Links operator()(const Gate&) { return std::nullopt; }
 
   template <OneOf<ChannelAffine, Elementwise, Pool, GlobalAveragePool, Pad, Identity, Convert> Kind>
   Links operator()(const Kind&) {

@@ -106,7 +106,9 @@ class SiblingMerger {
     for (const int op : arrangement->parts) ordered.push_back(&layer(op));
     std::optional<ConvLayer> merged = layer_of_siblings(ordered);
     if (!merged || !fits(*arrangement, merged->shape)) return false;
-    merged->name = name_of_siblings(parts);
+    std::vector<std::string> names;
+    for (const ConvLayer* part : parts) names.push_back(part->name);
+    merged->name = joint_name(names);
     // Whoever asks for the layer by its name must find this one.
     if (operator_names_.has(merged->name) || (together_ && !together_(*merged, parts))) return false;
     operator_names_.give(merged->name);

@@ -103,6 +103,12 @@ class Magnitude {
     return then(op.then, before, std::move(magnitudes));
   }
   Values operator()(const GlobalAveragePool& op) const { return of_positive_inputs(op); }
+  // What rounding moves the means by moves the sums of the first layer, and those what the second one gives.
+  Values operator()(const Gate& op) const {
+    const Values means = values_of(GlobalAveragePool{}), sizes = of_positive_inputs(GlobalAveragePool{});
+    const Rounded squeezed = after(op.squeeze, {means, sizes});
+    return after(op.expand, squeezed).magnitudes;
+  }
   Values operator()(const Pool& op) const { return op.kind == PoolKind::max ? exact() : of_positive_inputs(op); }
 
   Values operator()(const Elementwise& op) const {
@@ -150,6 +156,33 @@ class Magnitude {
           moved_by(*function, x[i], unit_ * magnitudes[i]) / unit_ + rounding_of(*function, x[i], expected_[i]);
     }
     return magnitudes;
+  }
+
+  // Values, and what their rounding can grow with.
+  struct Rounded {
+    Values values, magnitudes;
+  };
+  Rounded after(const Linear& linear, const Rounded& input) const {
+    const auto in = static_cast<std::size_t>(linear.in_features), out = static_cast<std::size_t>(linear.out_features);
+    Rounded result;
+    for (std::size_t image = 0; image < input.values.size() / in; ++image) {
+      for (std::size_t k = 0; k < out; ++k) {
+        double sum = linear.bias.empty() ? 0 : linear.bias[k], magnitude = std::abs(sum);
+        for (std::size_t c = 0; c < in; ++c) {
+          const double weight = linear.weights[k * in + c], x = input.values[image * in + c];
+          sum += weight * x;
+          magnitude += std::abs(weight) * (std::abs(x) + input.magnitudes[image * in + c]);
+        }
+        const double value = reference_function(linear.function, sum);
+        if (linear.function) {
+          magnitude =
+              moved_by(*linear.function, sum, unit_ * magnitude) / unit_ + rounding_of(*linear.function, sum, value);
+        }
+        result.values.push_back(value);
+        result.magnitudes.push_back(magnitude);
+      }
+    }
+    return result;
   }
 
   // What the operator would give on its inputs if it were of this kind.
@@ -241,8 +274,13 @@ int longest_reduction(const Network& network, const Operator& op) {
     return most_nonzeros(linear->weights, static_cast<std::size_t>(linear->out_features));
   }
   if (const auto* pool = std::get_if<Pool>(&op.kind)) return summed_values(*pool);
-  if (std::holds_alternative<GlobalAveragePool>(op.kind)) {
-    return static_cast<int>(tensor(network, op.inputs[0]).elements() / in.at(0));
+  const auto plane = static_cast<int>(tensor(network, op.inputs[0]).elements() / in.at(0));
+  if (std::holds_alternative<GlobalAveragePool>(op.kind)) return plane;
+  if (const auto* gate = std::get_if<Gate>(&op.kind)) {
+    const auto most = [](const Linear& linear) {
+      return most_nonzeros(linear.weights, static_cast<std::size_t>(linear.out_features));
+    };
+    return std::max({plane, most(gate->squeeze), most(gate->expand)});
   }
   if (const auto* lrn = std::get_if<Lrn>(&op.kind)) return lrn->size;
   if (std::holds_alternative<Softmax>(op.kind)) return static_cast<int>(in.at(0));

@@ -48,7 +48,11 @@ class Interpreter {
     return reference_convolution_f64(network_.layers[static_cast<std::size_t>(op.layer)], batch_, inputs_[0], residual);
   }
 
-  Values operator()(const Linear& op) const {
+  Values operator()(const Linear& op) const { return linear(op, inputs_[0]); }
+
+  Values operator()(const Gate& op) const { return linear(op.expand, linear(op.squeeze, channel_means())); }
+
+  Values linear(const Linear& op, std::span<const double> features) const {
     const auto in = static_cast<std::size_t>(op.in_features), out = static_cast<std::size_t>(op.out_features);
     Values result(static_cast<std::size_t>(batch_) * out);
     const double multiply_adds = static_cast<double>(op.weights.size()) * batch_;
@@ -56,7 +60,7 @@ class Interpreter {
       const auto k = static_cast<std::size_t>(feature);
       const float* weights = op.weights.data() + k * in;
       for (int n = 0; n < batch_; ++n) {
-        const double* x = inputs_[0].data() + static_cast<std::size_t>(n) * in;
+        const double* x = features.data() + static_cast<std::size_t>(n) * in;
         double sum = op.bias.empty() ? 0.0 : op.bias[k];
         for (std::size_t c = 0; c < in; ++c) sum += weights[c] * x[c];
         result[static_cast<std::size_t>(n) * out + k] = reference_function(op.function, sum);
@@ -124,9 +128,11 @@ class Interpreter {
     return reference_pool(op, input_shape(0)[1], input_shape(0)[2], inputs_[0]);
   }
 
-  Values operator()(const GlobalAveragePool&) const {
+  Values operator()(const GlobalAveragePool&) const { return channel_means(); }
+
+  Values channel_means() const {
     const auto plane = static_cast<std::size_t>(plane_of(input_shape(0)));
-    Values result(elements());
+    Values result(inputs_[0].size() / plane);
     for (std::size_t i = 0; i < result.size(); ++i) {
       const std::span<const double> pixels = inputs_[0].subspan(i * plane, plane);
       result[i] = std::accumulate(pixels.begin(), pixels.end(), 0.0) / static_cast<double>(plane);

@@ -84,10 +84,10 @@ std::uint64_t hash_of(std::string_view text) {
 }
 
 // What all names begin with that ends with a dot or slash and is none of them as a whole.
-std::size_t common_beginning(const std::vector<const ConvLayer*>& parts) {
-  std::string_view common = parts.front()->name;
-  for (const ConvLayer* part : parts) {
-    const auto differ = std::mismatch(common.begin(), common.end(), part->name.begin(), part->name.end());
+std::size_t common_beginning(const std::vector<std::string>& parts) {
+  std::string_view common = parts.front();
+  for (const std::string& part : parts) {
+    const auto differ = std::mismatch(common.begin(), common.end(), part.begin(), part.end());
     common = common.substr(0, static_cast<std::size_t>(differ.first - common.begin()));
   }
   const std::size_t end = common.find_last_of("./");
@@ -121,15 +121,15 @@ std::optional<ConvLayer> layer_of_siblings(const std::vector<const ConvLayer*>& 
   return whole;
 }
 
-std::string name_of_siblings(const std::vector<const ConvLayer*>& parts) {
+std::string joint_name(const std::vector<std::string>& parts) {
   constexpr std::size_t kMost = kMaxLayerNameBytes / 2;  // what is named after it, such as its kernel, needs room, too
   const std::size_t common = common_beginning(parts);
-  std::string name = parts.front()->name;
-  for (std::size_t i = 1; i < parts.size(); ++i) name += "+" + parts[i]->name.substr(common);
+  std::string name = parts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) name += "+" + parts[i].substr(common);
   if (name.size() <= kMost) return name;
   const std::string number = fmt::format("{}_{:016x}", parts.size() - 1, hash_of(name));
-  name = fmt::format("{}+{}", parts.front()->name, number);
-  return name.size() <= kMost ? name : fmt::format("siblings_{}", number);
+  name = fmt::format("{}+{}", parts.front(), number);
+  return name.size() <= kMost ? name : fmt::format("joint_{}", number);
 }
 
 }  // namespace burin

@@ -1,4 +1,5 @@
-// What is applied to each result, by the constants function(), alpha() and beta(), which a template defines before.
+// Functions of single numbers. What is applied to each result is said by the constants function(), alpha() and beta(),
+// which a template defines before.
 #pragma once
 
 #include "element_functions.h"
@@ -38,26 +39,27 @@ enum {
   kQuantize
 };
 
-BURIN_DEVICE float apply(float x) {
-  switch (function()) {
+// All but x are constants.
+BURIN_DEVICE float apply(i32 function, float alpha, float beta, float x) {
+  switch (function) {
     case kRelu:
       return x < 0 ? 0 : x;
     case kLeakyRelu:
-      return x < 0 ? x * alpha() : x;
+      return x < 0 ? x * alpha : x;
     case kSigmoid:
       return sigmoid(x);
     case kHardSigmoid:
-      return clamp(__builtin_fmaf(alpha(), x, beta()), 0, 1);
+      return clamp(__builtin_fmaf(alpha, x, beta), 0, 1);
     case kHardSwish:
       return x * clamp(__builtin_fmaf(x, 1.0f / 6, 0.5f), 0, 1);
     case kSilu:
       return x * sigmoid(x);
     case kClip:
-      return clamp(x, alpha(), beta());
+      return clamp(x, alpha, beta);
     case kElu:
-      return x < 0 ? alpha() * exp_less_one(x) : beta() * x;
+      return x < 0 ? alpha * exp_less_one(x) : beta * x;
     case kCelu:
-      return x < 0 ? alpha() * exp_less_one(x * (1 / alpha())) : x;
+      return x < 0 ? alpha * exp_less_one(x * (1 / alpha)) : x;
     case kSoftplus:
       return softplus(x);
     case kSoftsign:
@@ -73,7 +75,7 @@ BURIN_DEVICE float apply(float x) {
     case kMish:
       return mish(x);
     case kThresholdedRelu:
-      return x > alpha() ? x : 0;
+      return x > alpha ? x : 0;
     case kExp:
       return burin_dev_exp(x);
     case kLog:
@@ -83,7 +85,7 @@ BURIN_DEVICE float apply(float x) {
     case kReciprocal:
       return burin_dev_reciprocal(x);
     case kPower:
-      return power_of(x, alpha());
+      return power_of(x, alpha);
     case kAbsolute:
       return magnitude(x);
     case kSign:
@@ -99,10 +101,11 @@ BURIN_DEVICE float apply(float x) {
     case kRound:
       return __builtin_rintf(x);
     case kQuantize:
-      return clamp(__builtin_rintf(x * (1 / alpha())), beta(), beta() + 255) * alpha();
+      return clamp(__builtin_rintf(x * (1 / alpha)), beta, beta + 255) * alpha;
     default:
       return x;
   }
 }
 
+BURIN_DEVICE float apply(float x) { return apply(function(), alpha(), beta(), x); }
 BURIN_DEVICE f32x4 apply4(f32x4 x) { return {apply(x[0]), apply(x[1]), apply(x[2]), apply(x[3])}; }

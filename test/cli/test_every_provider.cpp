@@ -18,6 +18,7 @@
 #include "compiler/make_kernel.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/network/reference_network.h"
+#include "compiler/observer.h"
 #include "ir/package/package.h"
 #include "test/catch.h"
 #include "test/cli/program.h"
@@ -70,8 +71,9 @@ bool computes_in_halves(const std::string& provider) {
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
 // x (8x8x8) -> eight convolutions, a normalization over channels before the last -> pad -> LRN -> sigmoid -> the sum of
-// both, less its largest channel, normalized. Of the sum, on one side: pool -> resize -> mean -> dense fully connected
-// layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully connected layers -> z (256).
+// both, less its largest channel, normalized and gated. Of the sum, on one side: pool -> resize -> mean -> dense fully
+// connected layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully connected layers ->
+// z (256).
 OnnxModel model_of_every_provider() {
   constexpr int kChannels = 8;
   OnnxModel model = OnnxModel::of_image({kChannels, 8, 8});
@@ -110,6 +112,14 @@ OnnxModel model_of_every_provider() {
   node("Sub", {"combine_out", "reduce_out"}, "less");
   model.floats("ones", {kChannels}, std::vector<float>(kChannels, 1.0F));
   node("InstanceNormalization", {last, "ones", "ones"}, "normalize");
+  node("GlobalAveragePool", {last}, "squeezed");
+  model.floats("squeeze_w", {2, kChannels, 1, 1}, sparse_weights(2 * kChannels, 10));
+  model.floats("expand_w", {kChannels, 2, 1, 1}, sparse_weights(2 * kChannels, 11));
+  node("Conv", {last, "squeeze_w"}, "squeeze");
+  node("Relu", {last}, "features_of_means");
+  node("Conv", {last, "expand_w"}, "expand");
+  node("Sigmoid", {last}, "gate");
+  node("Mul", {"normalize_out", last}, "gated");
   node("MaxPool", {last}, "pool")
       .set("kernel_shape", std::vector<std::int64_t>{2, 2})
       .set("strides", std::vector<std::int64_t>{2, 2});
@@ -161,9 +171,12 @@ struct Compiled {
     throw std::logic_error("FAIL() returned");
   }
 
-  // The file that was dumped of a kernel's stage.
+  // Where a kernel's stages were dumped, and the file of one of them.
+  std::string folder_of(const Kernel& kernel) const {
+    return fmt::format("{}/{}", dump, burin::folder_name(kernel.op));
+  }
   std::string stage_of(const Kernel& kernel, const std::string& file) const {
-    return read_file(fmt::format("{}/{}/{}", dump, kernel.op, file));
+    return read_file(fmt::format("{}/{}", folder_of(kernel), file));
   }
 };
 
@@ -253,7 +266,7 @@ class MeasurerOnFakeGpu : public FakeMeasurer {
 TEST_CASE("every_provider: dump has all stages") {
   for (const std::string& provider : all_providers()) {
     INFO(provider);
-    const std::filesystem::path folder = std::filesystem::path(compiled().dump) / compiled().kernel_of(provider).op;
+    const std::filesystem::path folder = compiled().folder_of(compiled().kernel_of(provider));
     const std::string log = read_file(folder / "00-stages.txt");
     for (std::size_t i = 0; i < kStageFiles.size(); ++i) {
       INFO(kStageFiles[i]);
@@ -290,7 +303,7 @@ TEST_CASE("every_provider: stop-after leaves the stages up to it and no package"
     expected.insert(expected.end(), kStageFiles.begin(), kStageFiles.begin() + static_cast<std::ptrdiff_t>(last) + 1);
     for (const std::string& provider : all_providers()) {
       INFO(provider);
-      const std::string op = made.kernel_of(provider).op;
+      const std::string op = burin::folder_name(made.kernel_of(provider).op);
       Strings files;
       for (const auto& file : std::filesystem::directory_iterator(folder / ("d/" + op))) {
         files.push_back(file.path().filename());
@@ -318,7 +331,7 @@ TEST_CASE("every_provider: a plan, a module and PTX go back in with --from") {
     for (const auto& [stage, edit] : kEdits) {
       INFO(stage);
       // A module or PTX has its plan beside it.
-      const std::string file = fmt::format("{}/{}/edited-{}", made.dump, own.op, stage);
+      const std::string file = fmt::format("{}/edited-{}", made.folder_of(own), stage);
       write_file(file, made.stage_of(own, stage) + edit);
       const Outcome outcome =
           made.compile({"-o", again, "--cache", cache, "--from", own.op + "=" + file, "--no-verify"});

@@ -262,6 +262,19 @@ TEST_CASE("network: sizes of pooling") {
   CHECK(shape_of(GlobalAveragePool{}, {{5, 8, 7}}) == std::vector<std::int64_t>{5, 1, 1});
 }
 
+TEST_CASE("network: rules of gates") {
+  const auto layer = [](int in, int out) {
+    return Linear{in, out, std::vector<float>(static_cast<std::size_t>(in) * static_cast<std::size_t>(out), 0.5F), {}};
+  };
+  const Gate gate{layer(5, 2), layer(2, 3)};
+  CHECK(shape_of(gate, {{5, 8, 7}}) == std::vector<std::int64_t>{3, 1, 1});
+  expect(faults_of(gate, {{5}}), "its input is 5, it takes channels x rows x columns");
+  expect(faults_of(gate, {{4, 8, 7}}), "its input is 4x8x7, it takes 5 channels");
+  expect(faults_of(Gate{layer(5, 2), layer(3, 3)}, {{5, 8, 7}}),
+         "its second layer takes 3 features, the first one gives 2");
+  expect(faults_of(Gate{layer(5, 2), {2, 3, {1}, {}}}, {{5, 8, 7}}), "there are 1 weights");
+}
+
 TEST_CASE("network: rules of pooling") {
   const auto check = [](auto change, const std::string& part) {
     Pool pool = pool_of(2, 2, 0);
@@ -394,9 +407,9 @@ TEST_CASE("network: every kind of operator has its own name") {
       kind_name(Combine{}),     kind_name(Pool{}),      kind_name(GlobalAveragePool{}), kind_name(Lrn{}),
       kind_name(Softmax{}),     kind_name(Concat{}),    kind_name(ChannelView{}),       kind_name(Pad{}),
       kind_name(Reshape{}),     kind_name(Transpose{}), kind_name(Identity{}),          kind_name(Pick{}),
-      kind_name(Resample{})};
+      kind_name(Resample{}),    kind_name(Gate{})};
   CHECK(names == std::vector<std::string_view>{"convolution", "linear", "channel_affine", "elementwise", "combine",
                                                "pool", "global_average_pool", "lrn", "softmax", "concat",
                                                "channel_view", "pad", "reshape", "transpose", "identity", "pick",
-                                               "resample"});
+                                               "resample", "gate"});
 }

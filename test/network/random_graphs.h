@@ -175,8 +175,12 @@ class RandomGraph {
     add(op, {x});
   }
 
-  // x * f(x), with the factors in either order.
+  // x * f(x), with the factors in either order; or f of its means.
   void gate(int x) {
+    if (random_.chance(0.35)) {
+      const int mean = add(burin::GlobalAveragePool{}, {x});
+      return void(add(burin::Combine{burin::Combination::multiply}, {x, excited(mean, shape(x)[0])}));
+    }
     const bool hard = random_.chance(0.3);
     const burin::Elementwise op = hard ? burin::Elementwise{burin::ElementFunction::hard_sigmoid, 1 / 6.0F, 0.5F}
                                        : burin::Elementwise{burin::ElementFunction::sigmoid, 0, 0};
@@ -190,7 +194,24 @@ class RandomGraph {
     for (const int other : tensors_) {
       if (shape(other) == shape(x) && random_.chance(0.5)) return void(add(burin::Combine{combination}, {x, other}));
     }
-    add(burin::Combine{combination}, {x, add(burin::GlobalAveragePool{}, {x})});
+    const int mean = add(burin::GlobalAveragePool{}, {x});
+    add(burin::Combine{combination}, {x, random_.chance(0.5) ? excited(mean, shape(x)[0]) : mean});
+  }
+
+  int excited(int mean, std::int64_t channels) {
+    return layer_of_a_pixel(layer_of_a_pixel(mean, random_.integer(1, 3)), channels);
+  }
+
+  // Of an image of one pixel.
+  int layer_of_a_pixel(int x, std::int64_t outputs) {
+    burin::ConvLayer layer;
+    layer.name = "convolution" + std::to_string(graph_.network.operators.size());
+    layer.shape.in_channels = static_cast<int>(shape(x)[0]);
+    layer.shape.out_channels = static_cast<int>(outputs);
+    if (random_.chance(0.7)) layer.shape.epilogue.function = burin::Elementwise{burin::ElementFunction::sigmoid};
+    for (std::int64_t i = shape(x)[0] * outputs; i > 0; --i) layer.weights.push_back(weight(0.3));
+    tensors_.push_back(graph_.convolution(layer, {x}));
+    return tensors_.back();
   }
 
   void pool(int x) {

@@ -254,15 +254,7 @@ TEST_CASE("merge_siblings: it is asked for neighbours, the most of them first") 
 }
 
 TEST_CASE("merge_siblings: names") {
-  const auto name = [](const std::vector<std::string>& names) {
-    std::vector<ConvLayer> layers(names.size());
-    std::vector<const ConvLayer*> parts;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      layers[i].name = names[i];
-      parts.push_back(&layers[i]);
-    }
-    return name_of_siblings(parts);
-  };
+  const auto name = [](const std::vector<std::string>& names) { return joint_name(names); };
   CHECK(name({"a", "b"}) == "a+b");
   CHECK(name({"m/x.1x1", "m/x.3x3", "m/y"}) == "m/x.1x1+x.3x3+y");
   CHECK(name({"m.", "m.a"}) == "m.+a");

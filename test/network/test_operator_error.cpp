@@ -78,6 +78,14 @@ TEST_CASE("operator_error: sums scale with their terms without signs") {
   CHECK(linear[1] == Approx(4 + 1));
 }
 
+// Of the mean 1.5 it is 1.5 again; of 3 times that, 4.5 and what the first layer's own sum may be off.
+TEST_CASE("operator_error: of a gate, what each layer adds up") {
+  const Gate gate{linear_of({3}, 1), linear_of({-2}, 1)};
+  const std::vector<double> units = in_units(tolerances_of(gate, {1, 1, 2}, {{1, 2}}), 2);
+  const double squeezed = 1 + 3 * (1.5 + 1.5);
+  CHECK(units[0] == Approx(1 + 2 * (3.5 + squeezed)));
+}
+
 TEST_CASE("operator_error: weights that are stored in FP16 err by their rounding") {
   const float lost = std::ldexp(1.0F, -12), tiny = std::ldexp(1.0F, -30);
   Linear linear = linear_of({1 + lost, -2, tiny, 4}, 2);

@@ -44,6 +44,12 @@ Linear linear(int in, int out, bool bias, Activation activation, double density 
   return op;
 }
 
+Gate gate(int in, int features, int out) {
+  Gate op{linear(in, features, true, Activation::relu), linear(features, out, true, Activation::none, 0.7)};
+  op.expand.function = Elementwise{ElementFunction::hard_sigmoid, 0.2F, 0.5F};
+  return op;
+}
+
 // Of 28 rows and columns 56, each the mean of `count` that follow each other.
 Resample resized_twice(int count) {
   constexpr int kExtent = 28;
@@ -226,6 +232,25 @@ std::vector<OperatorCase> channel_cases() {
   }
   cases.push_back({"global_average_large", GlobalAveragePool{}, {{3, 33, 32}}});
   cases.push_back({"global_average_of_several_warps", GlobalAveragePool{}, {{9, 40, 41}}});
+  const auto add_gate = [&](const Shape& shape, int features, std::int64_t out) {
+    constexpr double kGateTolerance = 4e-6;
+    const auto in = static_cast<int>(shape[0]);
+    cases.push_back({fmt::format("gate_{}_{}_{}", shape_text(shape), features, out),
+                     gate(in, features, static_cast<int>(out)),
+                     {shape},
+                     kGateTolerance});
+  };
+  add_gate({1, 1, 1}, 1, 1);
+  add_gate({9, 5, 8}, 3, 9);
+  add_gate({20, 1, 3}, 40, 5);     // more features than channels, fewer outputs
+  add_gate({24, 40, 41}, 6, 24);   // several warps for a plane
+  add_gate({530, 2, 2}, 17, 600);  // more outputs than threads, where one block has all
+  cases.back().kind = [](Gate op) {
+    op.squeeze.bias.clear();
+    op.expand.bias.clear();
+    op.squeeze.function.reset();
+    return op;
+  }(std::get<Gate>(cases.back().kind));
   cases.push_back({"relu_many_pieces", functions[0], {{64, 96, 96}}});
   cases.push_back({"add_many_pieces", Combine{}, {{64, 96, 96}, {64, 96, 96}}});
   return cases;
@@ -447,16 +472,16 @@ std::vector<OperatorCase> octet_cases() {
         cases.push_back(edge);
       };
       // Functions of which zero is not zero, so that what fills up would not be.
-      const Elementwise sigmoid{ElementFunction::sigmoid}, gate{ElementFunction::hard_sigmoid, 0.2F, 0.5F};
+      const Elementwise sigmoid{ElementFunction::sigmoid}, hard_sigmoid{ElementFunction::hard_sigmoid, 0.2F, 0.5F};
       add("sigmoid", sigmoid);
       ChannelAffine affine;
       affine.scale = weights(channels, 3);
       affine.shift = weights(channels, 4);
-      affine.then = gate;
+      affine.then = hard_sigmoid;
       add("affine", affine);
       Combine sum, product{Combination::multiply};
       sum.then = sigmoid;
-      product.then = gate;
+      product.then = hard_sigmoid;
       add("sum", sum, {shape});
       add("product_channel", product, {{channels, 1, 1}});
       add("product_pixel", product, {{1, shape[1], shape[2]}});
@@ -477,6 +502,9 @@ std::vector<OperatorCase> octet_cases() {
       add("global_average", GlobalAveragePool{});
       cases.back().to = {};
       add("global_average_in_octets", GlobalAveragePool{});
+      add("gate", gate(static_cast<int>(channels), 5, static_cast<int>(channels)));
+      cases.back().to = {};
+      add("gate_in_octets", gate(static_cast<int>(channels), 5, 11));
       Normalize layer{Normalization::deviation, {0}, 1e-3F};
       layer.scale = ConstantOperand{{channels, 1, 1}, weights(channels, 3)};
       layer.shift = ConstantOperand{{channels, 1, 1}, weights(channels, 4)};
@@ -717,6 +745,10 @@ std::vector<OperatorCase> network_cases() {
       {"affine", affine, {stage}},
       {"residual", Combine{}, {stage, stage}},
       {"squeeze", Combine{Combination::multiply}, {stage, {stage[0], 1, 1}}},
+      {"efficientnet_gate_first", gate(32, 8, 32), {{32, 112, 112}}},
+      {"efficientnet_gate_28", gate(240, 10, 240), {{240, 28, 28}}},
+      {"efficientnet_gate_last", gate(1152, 48, 1152), {{1152, 7, 7}}},
+      {"regnet_gate_of_many_weights", gate(1296, 324, 1296), {{1296, 7, 7}}},
       {"resnet_linear", linear(2048, 1000, true, Activation::none), {{2048}}, kSummed},
       {"alexnet_linear", linear(9216, 4096, true, Activation::relu), {{9216}}, kSummed},
       {"alexnet_lrn", Lrn{5, 1e-4F, 0.75F, 1}, {{96, 55, 55}}, kPowers},

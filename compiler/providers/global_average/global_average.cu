@@ -1,9 +1,8 @@
 // global_average: the mean of each channel, by a warp or several of a block, of which a lane adds up one channel of as
 // many as lie side by side. Of halves it writes floats, each image's by itself, or halves as it has read them.
 #define BURIN_TEMPLATE_DEF "compiler/providers/global_average/global_average.def"
-#include "templates/kernels/places.h"
+#include "templates/kernels/planes.h"
 
-constexpr u32 kAtOnce = 8;  // loads of a thread in flight
 constexpr u32 kMostWarps = 32;
 constexpr u32 kRowBytes = kWarpThreads * kWordBytes;  // a number of each lane
 
@@ -33,31 +32,6 @@ BURIN_DEVICE float mean_of(float mine, u32 number) {
 }
 BURIN_DEVICE float mean_of(f32x4 sum, u32 number) {
   return mean_of(vector() == kQuadWords ? (sum[0] + sum[1]) + (sum[2] + sum[3]) : sum[0], number);
-}
-
-// What a thread adds up: of one channel, or of a place.
-BURIN_DEVICE Values sum_of_pieces(const float* image, u32 first, u32 thread, u32 threads) {
-  const u32 pieces = elements() / vector(), rounds = divide_up(pieces, threads * kAtOnce);
-  Values sum = {{0, 0, 0, 0}, {0, 0, 0, 0}};
-#pragma nounroll
-  for (u32 round = 0; round < rounds; ++round) {
-    f32x4 values[kAtOnce];
-#pragma unroll
-    for (u32 i = 0; i < kAtOnce; ++i) {
-      if (rounds == 1 && i * threads >= pieces) continue;
-      const u32 piece = (round * kAtOnce + i) * threads + thread;
-      values[i] = load(vector(), image, bytes_of(first + at_most(piece, pieces - 1) * vector()));
-    }
-#pragma unroll
-    for (u32 i = 0; i < kAtOnce; ++i) {
-      if (rounds == 1 && i * threads >= pieces) continue;
-      const u32 piece = (round * kAtOnce + i) * threads + thread;
-      if (piece >= pieces) continue;
-      const Values added = values_of(values[i], in_halves());
-      sum = {sum.first + added.first, sum.second + added.second};
-    }
-  }
-  return sum;
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32 batch) {
