@@ -141,7 +141,8 @@ std::vector<double> pooled(const ConvShape& shape, std::vector<double> values) {
   return reference_pool(*shape.epilogue.pool, shape.conv_h(), shape.conv_w(), values);
 }
 
-// The sums before the activation, with bias and residual. With `absolute`, of their terms without signs.
+// The sums before the function, with the bias, and with a residual that is not added last. With `absolute`, of their
+// terms without signs.
 template <typename Value>
 std::vector<double> sums_of(const ConvLayer& layer, int batch, std::span<const Value> input,
                             std::span<const Value> residual, bool absolute) {
@@ -157,7 +158,7 @@ std::vector<double> sums_of(const ConvLayer& layer, int batch, std::span<const V
   std::vector<double> sums = sum_taps(layer, batch, input, absolute);
   for_each_output(layer.shape, batch, [&](std::size_t i, std::size_t k) {
     if (epilogue.bias) sums[i] += term(layer.bias[k]);
-    if (epilogue.residual) sums[i] += term(residual[i]);
+    if (epilogue.residual && !epilogue.residual_last) sums[i] += term(residual[i]);
   });
   return sums;
 }
@@ -168,9 +169,17 @@ std::vector<double> activated(const Epilogue& epilogue, std::vector<double> sums
 }
 
 template <typename Value>
+void add_last(const Epilogue& epilogue, std::span<const Value> residual, std::vector<double>& values) {
+  for (std::size_t i = 0; epilogue.residual_last && i < values.size(); ++i) values[i] += residual[i];
+}
+
+template <typename Value>
 std::vector<double> convolve(const ConvLayer& layer, int batch, std::span<const Value> input,
                              std::span<const Value> residual) {
-  return pooled(layer.shape, activated(layer.shape.epilogue, sums_of(layer, batch, input, residual, false)));
+  const Epilogue& epilogue = layer.shape.epilogue;
+  std::vector<double> values = activated(epilogue, sums_of(layer, batch, input, residual, false));
+  add_last(epilogue, residual, values);
+  return pooled(layer.shape, std::move(values));
 }
 
 // Of a sum that is not stored yet.
@@ -233,7 +242,11 @@ ConvolutionReference::ConvolutionReference(const ConvLayer& layer, int batch, st
     : shape_(layer.shape),
       sums_(sums_of(layer, batch, input, residual, false)),
       magnitudes_(sums_of(layer, batch, input, residual, true)),
-      outputs_(pooled(shape_, activated(shape_.epilogue, sums_))) {}
+      outputs_(activated(shape_.epilogue, sums_)) {
+  if (shape_.epilogue.residual_last) added_last_.assign(residual.begin(), residual.end());
+  add_last(shape_.epilogue, residual, outputs_);
+  outputs_ = pooled(shape_, std::move(outputs_));
+}
 
 std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmetic,
                                                      std::span<const double> sum_errors) const {
@@ -245,6 +258,11 @@ std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmeti
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const double error = sum_tolerance(arithmetic, magnitudes_[i]) + (sum_errors.empty() ? 0 : sum_errors[i]);
     errors[i] = function_error(epilogue.function, sums_[i], error);
+    // One more sum, of two terms.
+    if (epilogue.residual_last) {
+      const double magnitude = std::abs(reference_function(epilogue.function, sums_[i])) + std::abs(added_last_[i]);
+      errors[i] += sum_tolerance({.longest_reduction = 1}, magnitude);
+    }
   }
   // The largest error of a window bounds that of its maximum, and their mean that of its average, which adds up anew.
   errors = pooled(shape_, std::move(errors));

@@ -89,6 +89,7 @@ class ConvolutionReference {
  private:
   ConvShape shape_;
   std::vector<double> sums_, magnitudes_, outputs_;
+  std::vector<double> added_last_;  // the residual, where it is
 };
 
 // An output that has become infinite is within its tolerance where the reference is about as large as the largest

@@ -131,6 +131,10 @@ std::vector<std::string> verify(const ConvShape& shape) {
     }
   }
   for (const std::string& fault : verify_function(shape.epilogue.function)) faults.add("{}", fault);
+  const Epilogue& epilogue = shape.epilogue;
+  if (epilogue.residual_last && (!epilogue.residual || !epilogue.function || epilogue.pool)) {
+    faults.add("residual_last is yes, which takes a residual and a function, and no pool");
+  }
   // What follows is derived from the attributes; with one of them out of range it would only repeat that.
   if (!faults.empty()) return faults.take();
 
@@ -225,6 +229,7 @@ std::string print(const ConvShape& shape) {
   lines.line("input", std::tie(shape.in_h, shape.in_w));
   lines.line("bias", shape.epilogue.bias);
   lines.line("residual", shape.epilogue.residual);
+  if (shape.epilogue.residual_last) lines.line("residual_last", true, "added to the function's values");
   const std::optional<Elementwise>& function = shape.epilogue.function;
   lines.line("function", function ? describe(*function) : "none");
   if (const std::optional<Pool>& pool = shape.epilogue.pool) {

@@ -66,6 +66,7 @@ struct Epilogue {
   bool residual = false;  // a tensor shaped like the convolution's output is added before the function
   std::optional<Elementwise> function = {};
   std::optional<Pool> pool = {};  // only what it makes of the function's values is stored; without dilation
+  bool residual_last = false;     // the residual is added to the function's values; then there is no pool
   bool operator==(const Epilogue&) const = default;
 };
 

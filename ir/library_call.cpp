@@ -29,6 +29,9 @@ void check_layer(Faults& faults, const ConvShape& shape) {
   if (const std::optional<Elementwise>& function = shape.epilogue.function; function && !is_relu(function)) {
     faults.add("the layer ends in {}, and the library knows relu alone", describe(*function));
   }
+  if (shape.epilogue.residual_last) {
+    faults.add("the layer adds its residual behind its function, and the library's call before it");
+  }
   if (shape.epilogue.pool) faults.add("the layer ends in a pool, which the library's call has not");
 }
 

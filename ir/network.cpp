@@ -15,11 +15,12 @@
 namespace burin {
 namespace {
 
-std::string epilogue_text(bool bias, bool residual, const std::optional<Elementwise>& function) {
+std::string epilogue_text(const Epilogue& epilogue) {
   std::string text;
-  if (bias) text += ", bias";
-  if (residual) text += ", residual";
-  if (function) text += ", " + describe(*function);
+  if (epilogue.bias) text += ", bias";
+  if (epilogue.residual && !epilogue.residual_last) text += ", residual";
+  if (epilogue.function) text += ", " + describe(*epilogue.function);
+  if (epilogue.residual_last) text += ", residual";
   return text;
 }
 
@@ -37,13 +38,12 @@ class Describe {
     if (op.layer < 0 || op.layer >= static_cast<int>(network_.layers.size())) return fmt::format("layer {}", op.layer);
     const ConvLayer& layer = network_.layers[static_cast<std::size_t>(op.layer)];
     const Epilogue& epilogue = layer.shape.epilogue;
-    std::string text = window_text(layer.shape) + ", " + zeros_text(layer.weights) +
-                       epilogue_text(epilogue.bias, epilogue.residual, epilogue.function);
+    std::string text = window_text(layer.shape) + ", " + zeros_text(layer.weights) + epilogue_text(epilogue);
     if (epilogue.pool) text += fmt::format("; {}", burin::describe(*epilogue.pool));
     return text;
   }
   std::string operator()(const Linear& op) const {
-    return zeros_text(op.weights) + epilogue_text(!op.bias.empty(), false, op.function);
+    return zeros_text(op.weights) + epilogue_text({.bias = !op.bias.empty(), .function = op.function});
   }
   std::string operator()(const Gate& op) const {
     return fmt::format("{} features of means: {}; then {}", op.squeeze.out_features, (*this)(op.squeeze),

@@ -9,13 +9,19 @@ namespace {
 
 bool ends_never_negative(const std::optional<Elementwise>& function) { return function && never_negative(*function); }
 
+// What is added last must not be negative either.
+bool ends_never_negative(const Epilogue& epilogue, bool residual) {
+  return ends_never_negative(epilogue.function) && (!epilogue.residual_last || residual);
+}
+
 // Tensors that hold no value below zero, whatever the network's inputs are.
 std::vector<bool> never_negative_tensors(const Network& network) {
   std::vector<bool> known(network.tensors.size());
   for (const Operator& op : network.operators) {
     bool never = false;
     if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
-      never = ends_never_negative(network.layers[static_cast<std::size_t>(convolution->layer)].shape.epilogue.function);
+      const Epilogue& epilogue = network.layers[static_cast<std::size_t>(convolution->layer)].shape.epilogue;
+      never = ends_never_negative(epilogue, known[static_cast<std::size_t>(op.inputs.back())]);
     } else if (const auto* linear = std::get_if<Linear>(&op.kind)) {
       never = ends_never_negative(linear->function);
     } else if (std::holds_alternative<Softmax>(op.kind)) {

@@ -66,14 +66,15 @@ class EpilogueFuser {
     return true;
   }
 
-  // The convolution that makes a tensor which the sum alone reads, and which can still take a residual; else -1.
-  int summand(int sum, int tensor) {
+  // The convolution that makes a tensor which the sum alone reads, and which can still take a residual: behind a
+  // function where nothing follows the sum. Else -1.
+  int summand(int sum, int tensor, bool ends) {
     if (graph_.only_reader(tensor) != sum) return -1;
     const int producer = graph_.producer(tensor);
     const auto* convolution = graph_.as<Convolution>(producer);
     if (!convolution) return -1;
     const Epilogue& epilogue = graph_.layer(*convolution).shape.epilogue;
-    const bool complete = epilogue.residual || epilogue.function || epilogue.pool;
+    const bool complete = epilogue.residual || (epilogue.function && !ends) || epilogue.pool;
     return complete ? -1 : producer;
   }
 
@@ -89,14 +90,15 @@ class EpilogueFuser {
     if (!combine || combine->combination != Combination::add || combine->constant) return false;
     const std::vector<int> inputs = graph_.op(op).inputs;
     if (graph_.tensor(inputs[0]).shape != graph_.tensor(inputs[1]).shape) return false;
-    const int first = summand(op, inputs[0]), second = summand(op, inputs[1]);
-    if (first < 0 && second < 0) return false;
     const std::optional<Elementwise> then = combine->then;
+    const int first = summand(op, inputs[0], !then), second = summand(op, inputs[1], !then);
+    if (first < 0 && second < 0) return false;
     const int convolution = deeper(first, second);
     const int residual = convolution == first ? inputs[1] : inputs[0];
     Operator fused = graph_.op(convolution);
     Epilogue& epilogue = graph_.layer(std::get<Convolution>(fused.kind)).shape.epilogue;
     epilogue.residual = true;
+    epilogue.residual_last = epilogue.function.has_value();
     if (then) epilogue.function = in_epilogue(*then);
     fused.inputs.push_back(residual);
     fused.output = graph_.op(op).output;

@@ -72,7 +72,7 @@ class PoolFuser {
     const auto* convolution = graph_.as<Convolution>(graph_.producer(tensor));
     if (convolution == nullptr) return nullptr;
     ConvLayer& layer = graph_.layer(*convolution);
-    if (layer.shape.epilogue.pool || !pays(layer.shape, pool)) return nullptr;
+    if (layer.shape.epilogue.pool || layer.shape.epilogue.residual_last || !pays(layer.shape, pool)) return nullptr;
     return stays_apart_ && stays_apart_(graph_.op(op).name, layer, pool) ? nullptr : &layer;
   }
 

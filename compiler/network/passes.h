@@ -59,9 +59,10 @@ Rewritten lift_functions(Network network);
 Rewritten fold_affine(Network network);
 
 // Activations go into the convolution or linear layer before them; the sum of a convolution's output and another tensor
-// becomes its residual. In this order, which is that of Epilogue: bias, residual, activation. Of two convolutions that
-// are added, the one with the longer way from the inputs takes the sum (of equals the later): the other can run beside
-// that way. Other functions go into the sum, product, normalization or reduction before them.
+// becomes its residual. In this order, which is that of Epilogue: bias, residual, activation, or bias, activation,
+// residual. Of two convolutions that are added, the one with the longer way from the inputs takes the sum (of equals
+// the later): the other can run beside that way. Other functions go into the sum, product, normalization or reduction
+// before them.
 Rewritten fuse_epilogues(Network network);
 
 // Picks and transposes that read nothing but a pick or a transpose take theirs from what that one read, which goes

@@ -126,7 +126,8 @@ class ConstantAbsorber {
       bool empty = residual.has_value();
       for (int c = 0; empty && c < layer.inputs_per_output(); ++c) empty = all_zero(layer.window(k, c));
       if (!empty) continue;
-      const double value = reference_function(layer.function(), layer.bias(k) + *residual);
+      const double value = layer.adds_residual_last() ? reference_function(layer.function(), layer.bias(k)) + *residual
+                                                      : reference_function(layer.function(), layer.bias(k) + *residual);
       if (value != 0 && layer.pool() != nullptr && !keeps_constants(*layer.pool())) continue;
       of(op.output)[static_cast<std::size_t>(k)] = value;
     }

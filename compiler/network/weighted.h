@@ -34,6 +34,7 @@ class Weighted {
 
   bool has_padding() const { return !linear_ && layer_->shape.pad != Padding{}; }
   bool has_residual() const { return !linear_ && layer_->shape.epilogue.residual; }
+  bool adds_residual_last() const { return !linear_ && layer_->shape.epilogue.residual_last; }
   // Null: it has none.
   const Pool* pool() const { return linear_ || !layer_->shape.epilogue.pool ? nullptr : &*layer_->shape.epilogue.pool; }
   // That its sums go through.

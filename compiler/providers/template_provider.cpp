@@ -321,7 +321,8 @@ void set_convolution(TemplatePlan& plan, const ConvShape& shape) {
                       {"dilation_cols", shape.dilation_w},
                       {"pad_top", shape.pad.top},
                       {"pad_left", shape.pad.left},
-                      {"residual", shape.epilogue.residual}});
+                      {"residual", shape.epilogue.residual},
+                      {"residual_last", shape.epilogue.residual_last}});
   set_function(plan, shape.epilogue.function);
 }
 

@@ -71,6 +71,7 @@ void keys_of(Keys& keys, Record& shape) {
   keys.key("residual", shape.epilogue.residual);
   keys.optional("function", shape.epilogue.function);
   keys.optional("pool", shape.epilogue.pool);
+  keys.optional("residual_last", shape.epilogue.residual_last, false);
 }
 
 template <typename Keys, RecordOf<KernelBinary> Record>

@@ -97,6 +97,11 @@ Draft with_residual(Draft draft) {
   return draft;
 }
 
+Draft with_last_residual(Draft draft) {
+  draft.shape.epilogue.residual = draft.shape.epilogue.residual_last = true;
+  return draft;
+}
+
 Draft activated(Draft draft, Activation activation) {
   draft.shape.epilogue.function = function_of(activation);
   return draft;

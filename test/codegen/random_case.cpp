@@ -59,9 +59,9 @@ ConvShape draw_shape(Random& random) {
   shape.in_h = extent_for(random, shape.kernel_h, shape.dilation_h, shape.pad.top + shape.pad.bottom, 24);
   shape.in_w = extent_for(random, shape.kernel_w, shape.dilation_w, shape.pad.left + shape.pad.right, 30);
   shape.epilogue.bias = random.chance(0.5);
-  shape.epilogue.residual = random.chance(0.3);
   const auto activation = static_cast<Activation>(random.integer(0, 5));
   shape.epilogue.function = function_of(activation, static_cast<float>(2 * random.real() - 0.5));
+  add_residual(shape, random);
   return shape;
 }
 
@@ -263,11 +263,14 @@ std::string RandomCase::arguments() const {
 std::string RandomCase::describe() const {
   const Epilogue& epilogue = layer.shape.epilogue;
   const auto nonzeros = std::count_if(layer.weights.begin(), layer.weights.end(), [](float w) { return w != 0; });
-  std::string text = fmt::format(
-      "{}, {} nonzeros{}{}, {}, {}, tuned for batch {}, run with {}, on {}, plan {}", burin::describe(layer.shape),
-      nonzeros, epilogue.bias ? ", bias" : "", epilogue.residual ? ", residual" : "",
-      epilogue.function ? burin::describe(*epilogue.function) : "no function", burin::to_string(precision),
-      planned_batch, batch, fmt::join(archs, "+"), to_string(source));
+  std::string text =
+      fmt::format("{}, {} nonzeros{}{}, {}, {}, tuned for batch {}, run with {}, on {}, plan {}",
+                  burin::describe(layer.shape), nonzeros, epilogue.bias ? ", bias" : "",
+                  epilogue.residual_last ? ", residual last"
+                  : epilogue.residual    ? ", residual"
+                                         : "",
+                  epilogue.function ? burin::describe(*epilogue.function) : "no function", burin::to_string(precision),
+                  planned_batch, batch, fmt::join(archs, "+"), to_string(source));
   if (source == PlanSource::constrained) text += " " + constraints;
   if (source == PlanSource::by_hand) text += ": " + burin::describe(plan);
   return text;

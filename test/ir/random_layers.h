@@ -40,6 +40,16 @@ inline burin::ConvLayer make_layer(std::string name, const burin::ConvShape& sha
   return layer;
 }
 
+// A residual, now and then: added before the function, or behind it.
+inline void add_residual(burin::ConvShape& shape, Random& random) {
+  burin::Epilogue& epilogue = shape.epilogue;
+  epilogue.residual = random.chance(0.3);
+  epilogue.residual_last = epilogue.residual && !epilogue.pool && random.chance(0.5);
+  if (epilogue.residual_last && !epilogue.function) {
+    epilogue.function = burin::Elementwise{burin::ElementFunction::silu};
+  }
+}
+
 // A legal shape; every attribute is drawn, small enough for a brute-force check.
 inline burin::ConvShape random_shape(Random& random) {
   burin::ConvShape shape;

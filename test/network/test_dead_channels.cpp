@@ -219,3 +219,16 @@ TEST_CASE("remove_dead_channels: one channel of every tensor stays") {
   CHECK(result.layers[1].shape.in_channels == 1);
   CHECK(result.layers[1].bias == std::vector<float>{0.5F + 2 * 0.75F + 3 * 1, 0.75F + 2 * 1 + 3 * 1.25F});
 }
+
+TEST_CASE("dead channels: a filter without a nonzero, whose residual is added last") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int constant = graph.convolution(conv("constant", 2, 2, {.bias = {3, -5}}, {0, 1}), {x});
+  ConvLayer layer = conv("c", 2, 2, {.bias = {-1, 2}, .activation = Activation::relu}, {0});
+  layer.shape.epilogue.residual = layer.shape.epilogue.residual_last = true;
+  const int y = graph.convolution(layer, {x, constant});
+  const Network network = graph.finish({graph.convolution(conv("end", 2, 3), {y})});
+  const Rewritten result = remove_dead_channels(network);  // 3 of the channel, not 0 or 2
+  CHECK(result.changes > 0);
+  check_same(network, result.network);
+}

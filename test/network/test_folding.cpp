@@ -148,6 +148,19 @@ TEST_CASE("fold_pad: into a maximum only of what is never negative") {
   unchanged(fold_pad, network(Pad{{2, 2, 2, 2}, -0.5F}));
 }
 
+TEST_CASE("fold_pad: what is added last may be negative, and then the zeros stay before a maximum") {
+  for (const bool is_positive : {false, true}) {
+    GraphBuilder graph;
+    int x = graph.input({2, 4, 4});
+    if (is_positive) x = graph.add("relu", Elementwise{}, {x});
+    ConvLayer layer = conv("c", 2, 2, {.activation = Activation::relu});
+    layer.shape.epilogue.residual = layer.shape.epilogue.residual_last = true;
+    const int padded = graph.add("pad", Pad{{1, 1, 1, 1}, 0}, {graph.convolution(layer, {x, x})});
+    const Pool pool{.kernel_h = 3, .kernel_w = 3, .stride_h = 1, .stride_w = 1};
+    CHECK(fold_pad(graph.finish({graph.add("pool", pool, {padded})})).changes == (is_positive ? 1 : 0));
+  }
+}
+
 TEST_CASE("fold_pad: windows that begin in the zeros stay") {
   GraphBuilder graph;
   const int x = graph.add("pad", Pad{{0, 2, 0, 2}, 0}, {graph.input({1, 4, 4})});

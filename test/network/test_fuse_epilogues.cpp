@@ -109,6 +109,35 @@ TEST_CASE("fuse_epilogues: of two convolutions the later takes the sum, where th
   CHECK(kinds(result) == "pool convolution");
 }
 
+TEST_CASE("fuse_epilogues: a sum behind a function is a residual that is added last") {
+  const auto network = [](std::optional<Elementwise> then, bool other_is_plain) {
+    GraphBuilder graph;
+    const int x = graph.input({2, 4, 4});
+    const int a = graph.convolution(conv("a", 2, 2), {x});
+    const int b = graph.convolution(conv("b", 2, 2, {.activation = Activation::silu}), {x});
+    return graph.finish({graph.add("sum", Combine{Combination::add, then}, {other_is_plain ? a : x, b})});
+  };
+  Network result = after(fuse_epilogues, network({}, false), 1);
+  const Epilogue& last = result.layers.back().shape.epilogue;
+  CHECK((last.residual && last.residual_last && last.function == function_of(Activation::silu)));
+  CHECK(describe(result, result.operators.back()).ends_with("silu, residual"));
+  // A function of the sum: only a convolution without one can take it.
+  unchanged(fuse_epilogues, network(Elementwise{}, false));
+  result = after(fuse_epilogues, network(Elementwise{}, true), 1);
+  CHECK(result.operators.back().name == "a");
+  CHECK_FALSE(result.layers[0].shape.epilogue.residual_last);
+}
+
+TEST_CASE("fuse_epilogues: no pool goes behind a residual that is added last") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  ConvLayer layer = conv("c", 2, 2, {.activation = Activation::silu});
+  layer.shape.epilogue.residual = layer.shape.epilogue.residual_last = true;
+  const int y = graph.convolution(layer, {x, x});
+  const Network network = graph.finish({graph.add("pool", Pool{.kernel_h = 2, .kernel_w = 2}, {y})});
+  CHECK(fuse_pools(network, {}).changes == 0);
+}
+
 TEST_CASE("fuse_epilogues: sums that stay") {
   const auto network = [](const ConvOptions& options, int variant) {
     GraphBuilder graph;
@@ -123,7 +152,6 @@ TEST_CASE("fuse_epilogues: sums that stay") {
     if (variant == 4) return graph.finish({graph.add("product", Combine{Combination::multiply}, {x, y})});
     return graph.finish({graph.add("sum", Combine{}, {x, y})});
   };
-  unchanged(fuse_epilogues, network({.activation = Activation::relu}, 0));
   unchanged(fuse_epilogues, network({.residual = true}, 0));
   for (int variant = 1; variant <= 4; ++variant) unchanged(fuse_epilogues, network({}, variant));
 }

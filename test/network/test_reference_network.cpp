@@ -67,6 +67,9 @@ TEST_CASE("reference_network: convolution with bias, residual and activation") {
   const Network network = graph.finish({graph.convolution(layer, {x, other})});
   const std::vector<float> input = {1, -2, 3, -4}, residual = {10, 1, 0, 8};
   CHECK(run_reference(network, 1, {input, residual})[0] == Values{13, 0, 7, 1});
+  Network last = network;
+  last.layers[0].shape.epilogue.residual_last = true;
+  CHECK(run_reference(last, 1, {input, residual})[0] == Values{13, 1, 7, 8});
 }
 
 TEST_CASE("reference_network: linear, of two images") {

@@ -267,7 +267,7 @@ TEST_CASE("convolution on tensor cores: random shapes") {
     shape.in_h = std::min(shape.in_h, 20);
     shape.in_w = std::min(shape.in_w, 20);
     shape.epilogue.bias = random.chance(0.5);
-    shape.epilogue.residual = random.chance(0.3);
+    add_residual(shape, random);
     if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
     if (shape.groups > 1 && std::min(shape.channels_per_group(), shape.outputs_per_group()) < kTileRows) continue;
     if (!has_whole_octets(shape)) continue;

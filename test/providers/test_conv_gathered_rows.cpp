@@ -163,7 +163,7 @@ TEST_CASE("convolution of few images on tensor cores: random shapes") {
     shape.in_h = std::min(shape.in_h, 24);
     shape.in_w = std::min(shape.in_w, 24);
     shape.epilogue.bias = random.chance(0.5);
-    shape.epilogue.residual = random.chance(0.3);
+    add_residual(shape, random);
     if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
     if (!fills_tiles(shape) || !has_rows(shape)) continue;
     INFO("shape " << i << ": " << describe(shape));

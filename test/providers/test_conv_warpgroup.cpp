@@ -441,7 +441,6 @@ TEST_CASE("convolution of warpgroups: random shapes") {
     shape.in_h = std::min(shape.in_h, 20);
     shape.in_w = std::min(shape.in_w, 20);
     shape.epilogue.bias = random.chance(0.5);
-    shape.epilogue.residual = random.chance(0.3);
     if (random.chance(0.5)) {
       Pool pool = window_of(random.chance(0.5) ? PoolKind::max : PoolKind::average, random.integer(1, 4), 1);
       pool.kernel_w = random.integer(1, 4);
@@ -452,6 +451,7 @@ TEST_CASE("convolution of warpgroups: random shapes") {
       pool.count_padding = random.chance(0.5);
       shape.epilogue.pool = pool;
     }
+    add_residual(shape, random);
     // The filter is larger than what was left of the image, or the window is, or one lies in padding.
     if (!verify(shape).empty()) continue;
     INFO("shape " << i << ": " << describe(shape));

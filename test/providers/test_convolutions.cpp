@@ -138,7 +138,7 @@ TEST_CASE("convolution with weights as data: random shapes") {
     shape.in_h = std::min(shape.in_h, 20);
     shape.in_w = std::min(shape.in_w, 20);
     shape.epilogue.bias = random.chance(0.5);
-    shape.epilogue.residual = random.chance(0.3);
+    add_residual(shape, random);
     if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
     // Depthwise filters of more positions than conv_depthwise takes are baked.
     if (shape.groups > 1 && shape.channels_per_group() == 1 && shape.kernel_h * shape.kernel_w > 49) continue;

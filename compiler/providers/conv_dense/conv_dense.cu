@@ -10,6 +10,7 @@
 // Weights: for each tile of output channels, for each chunk, `chunk_depth` rows of the tile's width. Then the biases.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_dense/conv_dense.def"
 #include "templates/kernels/function.h"
+#include "templates/kernels/residual.h"
 
 constexpr i32 kMaxOutputQuads = 4, kMaxPixelQuads = 2;
 constexpr u32 kResultsAtOnce = 8;  // of a thread, whose residuals are loaded together
@@ -245,7 +246,7 @@ BURIN_DEVICE void finish(const float* weights, const float* other, float* output
         sum += burin_dev_shared_load(sums, (split * tile_outputs() + step) * tile_pixels() * kWordBytes);
       }
       burin_dev_global_store(to, bytes_of((channel + step) * image_pixels() + pixel.place),
-                             apply(sum + results[i] + residuals[i]));
+                             end_of_sum(sum + results[i], residuals[i]));
     }
   }
 }

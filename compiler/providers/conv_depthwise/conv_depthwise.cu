@@ -5,6 +5,7 @@
 // Weights: for each output channel the filter, then the bias, filled up to a multiple of four words.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_depthwise/conv_depthwise.def"
 #include "templates/kernels/function.h"
+#include "templates/kernels/residual.h"
 #include "templates/kernels/window.h"
 
 constexpr i32 kMaxTaps = 49;
@@ -44,21 +45,24 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   if (!item.exists) return;
   const float* image = input_of(input, first_image());
   const u32 read_channel = item.channel / outputs_per_channel();
-  Values results[kMaxThreadRows];
+  Values results[kMaxThreadRows], residuals[kMaxThreadRows];
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
+    residuals[i] = same_values(0);
     if (i >= thread_rows()) continue;
     const float bias = filter[taps()];
     results[i] = each_value([&](float sum) BURIN_INLINED { return sum + bias; },
                             window_sum(image, read_channel, item, item.top + i * stride_rows(), filter));
     if (residual() && item.first_row + i < static_cast<u32>(out_rows())) {
-      const Values added = load_place(residual_of(other, first_image()), place_written(item, i));
-      results[i] = each_value([](float sum, float more) BURIN_INLINED { return sum + more; }, results[i], added);
+      residuals[i] = load_place(residual_of(other, first_image()), place_written(item, i));
     }
   }
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
-    if (i < thread_rows()) results[i] = each_value([](float sum) BURIN_INLINED { return apply(sum); }, results[i]);
+    if (i >= thread_rows()) continue;
+    const auto end = [](float sum, float more)
+                         BURIN_INLINED { return residual() ? end_of_sum(sum, more) : apply(sum); };
+    results[i] = each_value(end, results[i], residuals[i]);
   }
   store_rows(output, item, results);
 }

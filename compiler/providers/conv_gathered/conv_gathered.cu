@@ -16,6 +16,7 @@
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered/conv_gathered.def"
 #include "templates/kernels/function.h"
 #include "templates/kernels/places.h"
+#include "templates/kernels/residual.h"
 BURIN_DEVICE i32 warp_octets() { return warp_pixels(); }
 BURIN_DEVICE i32 factors() { return half_values(); }
 #include "compiler/providers/conv_gathered/steps.h"
@@ -284,10 +285,13 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, u32 exc
         float first = sum[half % 2 * 2] + bias, second = sum[half % 2 * 2 + 1] + bias;
         if (residual()) {
           const float added = burin_dev_shared_load(start, offset);
-          first += low_half(added, out_halves());
-          second += high_half(added, out_halves());
+          first = end_of_sum(first, low_half(added, out_halves()));
+          second = end_of_sum(second, high_half(added, out_halves()));
+        } else {
+          first = apply(first);
+          second = apply(second);
         }
-        burin_dev_shared_store(start, offset, packed(apply(first), apply(second), out_halves()));
+        burin_dev_shared_store(start, offset, packed(first, second, out_halves()));
       }
     }
   }

@@ -13,6 +13,7 @@
 // the panels, for each row of each set: the output channel, and its bias. Rows that have none have kNoChannel.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered_rows/conv_gathered_rows.def"
 #include "templates/kernels/function.h"
+#include "templates/kernels/residual.h"
 #include "templates/kernels/split_sums.h"
 constexpr u32 kOctetPixels = 8, kOctetPairs = 4;
 #include "compiler/providers/conv_gathered/steps.h"
@@ -267,10 +268,12 @@ BURIN_DEVICE void for_each_output(const Tile& tile, const Place& place, Visit vi
   }
 }
 
-// Residuals are what sums begin with, so that they are on their way while the input is staged.
+// Residuals are what sums begin with, so that they are on their way while the input is staged; but for those that are
+// added last.
+BURIN_DEVICE bool begins_with_residual() { return residual() && !residual_last(); }
 BURIN_DEVICE void begin_sums(const Tile& tile, const Warp& warp, const float* other, Sums& sums) {
   for_each_sum([&](u32 row, u32 octet) BURIN_INLINED { sums.of[row][octet] = {0, 0, 0, 0}; });
-  if (!residual() || warp.split != 0 || split_of_block() != 0) return;
+  if (!begins_with_residual() || warp.split != 0 || split_of_block() != 0) return;
   for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
     f32x4& sum = sums.of[row][octet];
     for_each_output(tile, {number_of_sums(warp), row, octet, warp.lane}, [&](u32 i, float, u32 word) BURIN_INLINED {
@@ -279,16 +282,23 @@ BURIN_DEVICE void begin_sums(const Tile& tile, const Warp& warp, const float* ot
   });
 }
 
-BURIN_DEVICE void store_sums(const Tile& tile, const Place& place, f32x4 sums, float* output) {
+BURIN_DEVICE void store_sums(const Tile& tile, const Place& place, f32x4 sums, const float* other, float* output) {
+  f32x4 residuals = {0, 0, 0, 0};
+  if (residual_last()) {
+    for_each_output(tile, place, [&](u32 i, float, u32 word) BURIN_INLINED {
+      residuals[i] = burin_dev_global_load(other, bytes_of(word));
+    });
+  }
   for_each_output(tile, place, [&](u32 i, float bias, u32 word) BURIN_INLINED {
-    burin_dev_global_store(output, bytes_of(word), apply(sums[i] + bias));
+    burin_dev_global_store(output, bytes_of(word),
+                           residual_last() ? end_of_sum(sums[i] + bias, residuals[i]) : apply(sums[i] + bias));
   });
 }
 
-BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, float* output) {
+BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, const float* other, float* output) {
   if (split_warps() == 1 && cluster_splits() == 1) {
     for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
-      store_sums(tile, {number_of_sums(warp), row, octet, warp.lane}, sums.of[row][octet], output);
+      store_sums(tile, {number_of_sums(warp), row, octet, warp.lane}, sums.of[row][octet], other, output);
     });
     return;
   }
@@ -299,7 +309,7 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, f
     burin_dev_shared_store4(own, (row * warp_octets() + octet) * kSumWarpBytes, sums.of[row][octet]);
   });
   add_up(split, split_of_block(), [&](const SumPlace& at, f32x4 sum) BURIN_INLINED {
-    store_sums(tile, {at.sum_warp, at.quad / warp_octets(), at.quad % warp_octets(), at.lane}, sum, output);
+    store_sums(tile, {at.sum_warp, at.quad / warp_octets(), at.quad % warp_octets(), at.lane}, sum, other, output);
   });
 }
 
@@ -312,16 +322,17 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   const Tile tile = tile_of_block();
   burin_dev_await_launch();
   Sums sums;
-  if (residual()) burin_dev_gate_wait(kRowsGate, 0);
-  begin_sums(tile, warp, residual_of(other, first_image()), sums);
+  const float* added = residual_of(other, first_image());
+  if (begins_with_residual()) burin_dev_gate_wait(kRowsGate, 0);
+  begin_sums(tile, warp, added, sums);
   stage_patch(source_of(input, tile));
   burin_dev_barrier();
-  if (!residual()) burin_dev_gate_wait(kRowsGate, 0);
+  if (!begins_with_residual()) burin_dev_gate_wait(kRowsGate, 0);
   burin_dev_gate_wait(kPanelGate, 0);
   const u32 lane_place = is_tf32() ? warp.lane / 4 * kWordBytes : 0;  // in an octet
   const u32 first = staged_start() + place_of(warp.octet * warp_octets()) + lane_place;
   multiply_steps(
       panel_start(), warp.row, warp.split, warp.lane, [&](u32 column) BURIN_INLINED { return first + column; },
       [](u32 octet) BURIN_INLINED { return place_of(octet); }, sums);
-  finish(tile, warp, sums, output_of(output, first_image()));
+  finish(tile, warp, sums, added, output_of(output, first_image()));
 }

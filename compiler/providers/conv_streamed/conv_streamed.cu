@@ -13,6 +13,7 @@
 // pairs; what fills it up points at a channel of zeros behind the others.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_streamed/conv_streamed.def"
 #include "templates/kernels/function.h"
+#include "templates/kernels/residual.h"
 
 constexpr i32 kMaxLaneWords = 4;  // pixels of a thread
 constexpr i32 kMaxFilter = 7;     // rows and columns
@@ -183,7 +184,7 @@ BURIN_DEVICE float finish(u32 row, u32 channel, u32 pixel, const float* other) {
   const u32 word = channel * pixels() + pixel;
   const float added = residual() ? burin_dev_global_load(residual_of(other, first_image()), bytes_of(word)) : 0.0f;
   const float bias = burin_dev_shared_load(biases_start() + row * kWordBytes, 0);
-  return apply(collect(row, pixel) + bias + added);
+  return end_of_sum(collect(row, pixel) + bias, added);
 }
 
 BURIN_DEVICE void store_pixels(float* output, const float* other, u32 split, u32 row_block, u32 thread) {

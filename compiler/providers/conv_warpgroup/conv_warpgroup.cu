@@ -314,20 +314,28 @@ BURIN_DEVICE void for_each_place(const Rectangle& rectangle, const Warp& warp, V
   }
 }
 
-// Sums begin with the bias, and with the residual: its loads are under way together, and nothing has to be kept for it
-// until the end.
+// visit(number of a sum, two words of it: the first image's and the second one's) for what is added to all sums.
+template <typename Visit>
+BURIN_DEVICE void for_each_residual(const Tile& tile, const Warp& warp, const float* other, Visit visit) {
+  const float* added = residual_of(other, tile.image);
+  for_each_place(pixels_of(tile, warp), warp, [&](u32 row, u32 col, u32 part, i64 place, bool) BURIN_INLINED {
+    const float word = burin_dev_global_load(added, place);
+    visit(sum_at(row, col, part), low_half(word, out_halves()), high_half(word, out_halves()));
+  });
+}
+
+// Sums begin with the bias, and with a residual that is not added last: its loads are under way together, and nothing
+// has to be kept for it until the end.
 BURIN_DEVICE void begin_sums(Sums& sums, const Tile& tile, const Warp& warp, const float (&bias)[2],
                              const float* other) {
 #pragma unroll
   for (u32 i = 0; i < kMaxOctets * 4; ++i) {
     if (i < 4 * group_pixels()) sums.of[i] = bias[i / 2 % 2];
   }
-  if (!residual()) return;
-  const float* added = residual_of(other, tile.image);
-  for_each_place(pixels_of(tile, warp), warp, [&](u32 row, u32 col, u32 part, i64 place, bool) BURIN_INLINED {
-    const float word = burin_dev_global_load(added, place);
-    sums.of[sum_at(row, col, part)] += low_half(word, out_halves());
-    sums.of[sum_at(row, col, part) + 1] += high_half(word, out_halves());
+  if (!residual() || residual_last()) return;
+  for_each_residual(tile, warp, other, [&](u32 at, float first, float second) BURIN_INLINED {
+    sums.of[at] += first;
+    sums.of[at + 1] += second;
   });
 }
 
@@ -366,10 +374,16 @@ BURIN_DEVICE float window_of(const Sums& sums, const Rectangle& pixels, u32 row,
   return pool_mean(result, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
 }
 
-BURIN_DEVICE void store_sums(Sums& sums, const Tile& tile, const Warp& warp, float* output) {
+BURIN_DEVICE void store_sums(Sums& sums, const Tile& tile, const Warp& warp, const float* other, float* output) {
   float* made = output_of(output, tile.image);
   const Rectangle pixels = pixels_of(tile, warp);
   activate(sums, pixels);
+  if (residual_last()) {
+    for_each_residual(tile, warp, other, [&](u32 at, float first, float second) BURIN_INLINED {
+      sums.of[at] += first;
+      sums.of[at + 1] += second;
+    });
+  }
   const auto store = [&](u32 row, u32 col, u32 part, i64 place, bool is_channel) BURIN_INLINED {
     const float word =
         packed(window_of(sums, pixels, row, col, part, 0), window_of(sums, pixels, row, col, part, 1), out_halves());
@@ -410,7 +424,7 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
       burin_dev_group_wait(sums.of, group_pixels(), 0);
       burin_dev_gate_release(kEmptyGates + before(turn));
     }
-    store_sums(sums, tile, warp, output);
+    store_sums(sums, tile, warp, other, output);
   }
 }
 

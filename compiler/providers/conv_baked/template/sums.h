@@ -5,6 +5,7 @@
 
 #include "templates/device.h"
 #include "templates/kernels/apply_function.h"
+#include "templates/kernels/residual.h"
 
 // ---- splits: partial sums go through scratch; the last block to arrive adds them, always in the order of the splits
 BURIN_PIECE void burin_piece_publish(float* partials, i64 byte_offset, float sum) {
@@ -58,8 +59,7 @@ BURIN_PIECE f32x4 burin_piece_residual4(const Pixel* pixel, i64 channel_bytes) {
 // Each stores one output, or several, and says of each whether it is live, in bits from 0 on.
 BURIN_PIECE u32 burin_piece_output(float sum, float residual, const Pixel* pixel, i64 channel_bytes, float bias) {
   if (has_bias()) sum += bias;
-  if (has_residual()) sum += residual;
-  const float value = apply(sum);
+  const float value = has_residual() ? end_of_sum(sum, residual) : apply(sum);
   burin_dev_global_store(pixel->output, channel_bytes, value);
   return is_live(value);
 }
@@ -71,11 +71,9 @@ BURIN_PIECE u32 burin_piece_output_pair(float low, float high, u32 residual, con
     low += bias;
     high += bias;
   }
-  if (has_residual()) {
-    low += low_half(residual);
-    high += high_half(residual);
-  }
-  const u32 word = pack_halves(apply(low), apply(high));
+  const u32 word = has_residual()
+                       ? pack_halves(end_of_sum(low, low_half(residual)), end_of_sum(high, high_half(residual)))
+                       : pack_halves(apply(low), apply(high));
   burin_dev_global_store_word(pixel->output, channel_bytes, word);
   return (word & pixel->value_bits) != 0 ? 1u : 0u;
 }
@@ -85,8 +83,9 @@ BURIN_PIECE u32 burin_piece_output4(float sum0, float sum1, float sum2, float su
                                     i64 channel_bytes, float bias0, float bias1, float bias2, float bias3) {
   f32x4 sums = {sum0, sum1, sum2, sum3};
   if (has_bias()) sums += f32x4{bias0, bias1, bias2, bias3};
-  if (has_residual()) sums += residual;
-  const f32x4 values = {apply(sums[0]), apply(sums[1]), apply(sums[2]), apply(sums[3])};
+  const f32x4 values = has_residual() ? f32x4{end_of_sum(sums[0], residual[0]), end_of_sum(sums[1], residual[1]),
+                                              end_of_sum(sums[2], residual[2]), end_of_sum(sums[3], residual[3])}
+                                      : f32x4{apply(sums[0]), apply(sums[1]), apply(sums[2]), apply(sums[3])};
   burin_dev_global_store4(pixel->output, channel_bytes, values);
   return is_live(values[0]) | is_live(values[1]) << 1 | is_live(values[2]) << 2 | is_live(values[3]) << 3;
 }
