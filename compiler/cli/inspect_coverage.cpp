@@ -80,6 +80,10 @@ std::string print_coverage(const std::string& path, const Coverage& coverage) {
                         listed(refusal.nodes), refusal.reason);
     if (!refusal.help.empty()) text += fmt::format("  what would help: {}\n", refusal.help);
   }
+  if (!coverage.cut.empty()) {
+    text += fmt::format("\nto compile the {} nodes that are read: --outputs {}\n", with_separators(read),
+                        fmt::join(coverage.cut, ","));
+  }
   if (!coverage.fault.empty()) text += fmt::format("\nthe network as a whole: {}\n", coverage.fault);
   return text;
 }
@@ -99,6 +103,7 @@ nlohmann::ordered_json coverage_json(const std::string& path, const Coverage& co
     document["refusals"].push_back(
         {{"operator", refusal.op}, {"reason", refusal.reason}, {"help", refusal.help}, {"nodes", refusal.nodes}});
   }
+  document["cut"] = coverage.cut;
   document["fault"] = coverage.fault.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(coverage.fault);
   return document;
 }

@@ -9,6 +9,10 @@
 
 namespace burin {
 
+int Coverage::nodes_read() const {
+  return static_cast<int>(std::ranges::count(nodes, NodeState::read, &NodeCoverage::state));
+}
+
 bool Coverage::is_complete() const {
   return fault.empty() && std::ranges::all_of(nodes, [](const auto& node) { return node.state == NodeState::read; });
 }

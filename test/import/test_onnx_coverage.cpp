@@ -53,6 +53,42 @@ TEST_CASE("onnx coverage: every refusal, and what is behind it") {
   CHECK(entry(coverage, "e").state == NodeState::refused);
   CHECK(entry(coverage, "e").reason.find("of constants and sizes alone") != std::string::npos);
   CHECK(entry(coverage, "z").state == NodeState::not_reached);
+  CHECK(coverage.cut == std::vector<std::string>{"d"});  // not x, which no operator makes
+}
+
+// An output of the model's own comes first, and what has two names is one of them.
+TEST_CASE("onnx coverage: where the model can be cut, and what is read then") {
+  OnnxModel model = OnnxModel::of_image({2, 6, 6});
+  model.output("s");
+  model.floats("w", {4, 2, 3, 3});
+  model.integers("k", {5});
+  model.add_node("Conv", {"x", "w"}, "c");
+  model.add_node("Relu", {"c"}, "r");
+  model.add_node("Flatten", {"r"}, "f");
+  model.add_node("TopK", {"f", "k"});
+  model.add_node("Sigmoid", {"c"}, "s");
+  model.add_node("Shape", {"r"}, "size");
+  model.add_node("NonMaxSuppression", {"r", "size", "c"}, "n");
+  model.output("n");
+  const Coverage coverage = coverage_of(model);
+  CHECK(coverage.cut == std::vector<std::string>{"s", "f", "r", "c"});
+  CHECK(model.import({.outputs = coverage.cut}).outputs.size() == 4);
+  const std::string error = error_of([&] { model.import(); }, ErrorKind::unsupported);
+  CHECK_THAT(error, Contains("TopK") && Contains("nodes are before that, and are read with --outputs s,f,r,c"));
+}
+
+TEST_CASE("onnx coverage: names that nobody could type are not offered in an error") {
+  OnnxModel model = OnnxModel::of_image({2, 6, 6});
+  model.add_node("Relu", {"x"}, "a b");
+  model.add_node("TopK", {"a b"});
+  CHECK(coverage_of(model).cut == std::vector<std::string>{"a b"});
+  CHECK(error_of([&] { model.import(); }, ErrorKind::unsupported).find("--outputs") == std::string::npos);
+}
+
+TEST_CASE("onnx coverage: nothing is cut where nothing is read") {
+  OnnxModel model = OnnxModel::of_image({2, 6, 6});
+  model.add_node("TopK", {"x"});
+  CHECK(coverage_of(model).cut.empty());
 }
 
 TEST_CASE("onnx coverage: a fault of the network as a whole") {

@@ -148,6 +148,7 @@ def outcome(program, case):
 def without_names(reason):
     """What the reasons of cases have in common: a node is named as its operator alone."""
     reason = re.sub(r"^(node|input) '[^']*'( \(\w+\))?: ", "", reason)
+    reason = re.sub(r"; \d+ of the \d+ nodes are before that, .*", "", reason)
     return re.sub(r" \(nodes? '[^)]*\)", "", reason)
 
 

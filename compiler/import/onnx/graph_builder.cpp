@@ -57,6 +57,13 @@ const Flowing* GraphBuilder::flowing(const std::string& name) const {
   return value == nullptr ? nullptr : std::get_if<Flowing>(value);
 }
 
+std::optional<int> GraphBuilder::possible_output(const std::string& name) const {
+  const Flowing* const flowing = this->flowing(name);
+  if (flowing == nullptr || quantized_.contains(name)) return std::nullopt;
+  const bool is_input = std::ranges::find(network_.inputs, flowing->tensor) != network_.inputs.end();
+  return is_input ? std::nullopt : std::optional(flowing->tensor);
+}
+
 Value GraphBuilder::value(const Node& node, int input) {
   const std::string& name = node.input(input);
   const auto found = values_.find(name);

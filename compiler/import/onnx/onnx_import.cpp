@@ -3,8 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
+#include <set>
 #include <unordered_set>
 
 #include "compiler/import/faults.h"
@@ -36,7 +40,7 @@ void check_options(const ImportOptions& options, const std::string& path) {
 constexpr std::size_t kShownOperators = 8;
 
 // Operators that burin does not know are one error.
-void check_operators(const ModelReader& reader) {
+void check_operators(const ModelReader& reader, const std::function<std::string()>& cut) {
   std::map<std::string, std::vector<std::string>> unknown;  // names of nodes, by operator
   bool quantized = false;
   for (const auto* const node : reader.unknown_nodes()) {
@@ -54,7 +58,44 @@ void check_operators(const ModelReader& reader) {
     texts.push_back(fmt::format("{} (node{} {})", op, nodes.size() > 1 ? "s" : "", listed(nodes)));
   }
   unsupported(reader.path(), "burin does not know {} of its operators: {}{}", unknown.size(), fmt::join(texts, ", "),
-              quantized ? fmt::format("; {}", kQuantizationHelp) : "");
+              quantized ? fmt::format("; {}", kQuantizationHelp) : cut());
+}
+
+// Coverage::cut, where nodes are not read.
+std::vector<std::string> cut_of(ModelReader& reader, const Coverage& coverage) {
+  std::vector<std::string> names;
+  std::set<int> tensors;
+  const auto add = [&](const std::string& name) {
+    const std::optional<int> tensor = reader.graph().possible_output(name);
+    if (tensor && tensors.insert(*tensor).second) names.push_back(name);
+  };
+  for (const auto& output : reader.model().graph().output()) add(output.name());
+  for (std::size_t i = 0; i < coverage.nodes.size(); ++i) {
+    if (coverage.nodes[i].state == NodeState::read) continue;
+    for (const std::string& name : names_read(*reader.nodes()[i])) add(name);
+  }
+  return names;
+}
+
+// What an error says of it; empty where there is nothing to say that could be typed.
+std::string cut_text(const Coverage& coverage) {
+  constexpr std::size_t kMost = 16;
+  const auto is_plain = [](const std::string& name) {
+    return std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || std::strchr("_./:-", c); });
+  };
+  if (coverage.cut.empty() || coverage.cut.size() > kMost || !std::ranges::all_of(coverage.cut, is_plain)) return "";
+  return fmt::format("; {} of the {} nodes are before that, and are read with --outputs {}", coverage.nodes_read(),
+                     coverage.nodes.size(), fmt::join(coverage.cut, ","));
+}
+
+// The same of a model with operators that burin does not know.
+std::string cut_text(std::string_view bytes, const std::string& path, const ImportOptions& options) {
+  try {
+    return cut_text(cover_onnx(bytes, path, options));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return "";  // there is something else that is wrong with it
+  }
 }
 
 // What a user who names layers wants: those, by themselves.
@@ -98,7 +139,7 @@ Network import_onnx(std::string_view bytes, const std::string& path, const Impor
   check_options(options, path);
   check_zero_threshold(options);
   ModelReader reader(bytes, path, options);
-  check_operators(reader);
+  check_operators(reader, [&] { return cut_text(bytes, path, options); });
   reader.begin();
   for (std::size_t i = 0; i < reader.nodes().size(); ++i) reader.convert(i);
   reader.finish();
@@ -145,6 +186,8 @@ Coverage cover_onnx(std::string_view bytes, const std::string& path, const Impor
       if (error.kind() == ErrorKind::internal) throw;
       coverage.fault = error.what();
     }
+  } else {
+    coverage.cut = cut_of(reader, coverage);
   }
   coverage.notes = reader.graph().network().notes;
   return coverage;

@@ -36,7 +36,7 @@ std::string_view help_for(const ::onnx::NodeProto& node) {
   }
   if (is_one_of(op, {"LSTM", "GRU", "RNN"})) return "burin compiles convolutional networks, not recurrent ones";
   if (is_one_of(op, {"NonMaxSuppression", "TopK", "RoiAlign", "MaxRoiPool", "Unique", "ArgMax", "ArgMin"})) {
-    return "cut the model before what follows the network (onnx.utils.extract_model), and do that on the CPU";
+    return "cut the model in front of it (--outputs), and do what follows the network on the CPU";
   }
   if (op.starts_with("Random") || is_one_of(op, {"Bernoulli", "Multinomial"})) {
     return "export the model for inference (model.eval())";
