@@ -346,7 +346,8 @@ std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& ari
                                    std::span<const float> input) {
   if (arithmetic.weights == FactorType::f32 && arithmetic.inputs == FactorType::f32) return {};
   ConvLayer stored = layer;
-  stored.shape.epilogue.bias = stored.shape.epilogue.residual = false;
+  Epilogue& epilogue = stored.shape.epilogue;
+  epilogue.bias = epilogue.residual = epilogue.residual_last = false;
   stored.bias.clear();
   ConvLayer lost = stored;
   for (std::size_t i = 0; i < layer.weights.size(); ++i) {

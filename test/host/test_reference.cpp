@@ -476,4 +476,7 @@ TEST_CASE("reference: rounded weights and inputs may move a sum by what each of 
   CHECK(errors(FactorType::f32, FactorType::f16) == std::vector<double>{2 * 0x1p-13});
   CHECK(errors(FactorType::f16, FactorType::f16) == std::vector<double>{3 * 0x1p-12 + 2 * 0x1p-13});
   CHECK(errors(FactorType::tf32, FactorType::tf32) == errors(FactorType::f16, FactorType::f16));
+  // Residuals are not rounded: only what is multiplied counts, wherever they are added.
+  layer.shape.epilogue = {.residual = true, .function = Elementwise{}, .residual_last = true};
+  CHECK(errors(FactorType::f16, FactorType::f16) == std::vector<double>{3 * 0x1p-12 + 2 * 0x1p-13});
 }
