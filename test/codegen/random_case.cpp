@@ -211,6 +211,7 @@ void draw_pool(RandomCase& drawn) {
   ConvShape& shape = drawn.layer.shape;
   if (drawn.precision != Precision::fp32 || !random.chance(0.4)) return;
   constexpr int kMostPixels = 256;
+  shape.epilogue.residual_last = false;  // no layer has both
   do {
     Pool pool;
     pool.kind = random.chance(0.5) ? PoolKind::max : PoolKind::average;
