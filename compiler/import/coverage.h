@@ -22,8 +22,8 @@ struct Coverage {
   std::vector<NodeCoverage> nodes;  // in the order in which they can run; those that no output depends on are left out
   std::string fault;                // of the network as a whole, when all nodes are read; else empty
   std::vector<std::string> notes;   // what the user should know, one sentence each
-  // Outputs with which the model can be read, ImportOptions::outputs: those of its own that are, and what the nodes that
-  // are not read take from those before them. Empty: all is read, or nothing is before what is not.
+  // Outputs with which the model can be read, ImportOptions::outputs: those of its own that are, and what the nodes
+  // that are not read take from those before them. Empty: all is read, or nothing is before what is not.
   std::vector<std::string> cut;
 
   bool is_complete() const;

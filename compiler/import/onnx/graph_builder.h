@@ -73,7 +73,8 @@ class GraphBuilder {
   // Values. Each throws when the input is of another kind than the one asked for, with the node's name.
   bool is_defined(const std::string& name) const { return values_.contains(name); }
   bool is_activation(const Node& node, int input) const { return flowing(node.input(input)) != nullptr; }
-  // The value's tensor, where the network can end with it: an operator makes it, and it is no integers of a quantization.
+  // The value's tensor, where the network can end with it: an operator makes it, and it is no integers of a
+  // quantization.
   std::optional<int> possible_output(const std::string& name) const;
   Value value(const Node& node, int input);
   int activation(const Node& node, int input);
