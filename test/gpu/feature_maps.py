@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Zeros in the inputs of convolutions, on photographs, and the multiplications that are left without them.
 
-    feature_maps.py MODEL.onnx ... [--json FILE]
+    feature_maps.py [NORMALIZATION:]MODEL.onnx ... [--json FILE]
 
 The models are those of examples/models/make.py --real. Photographs are samples of scikit-learn and scikit-image, cut to a
-square, resized and normalised with ImageNet's mean and deviation. Products with padding are not counted.
+square, resized and normalised as NORMALIZATION says: `imagenet`, by mean and deviation (default); `caffe`, blue first, less
+the mean, 0 to 255 (AlexNet and SqueezeNet of the archive); `unit`, -1 to 1. Products with padding are not counted.
 Columns are in percent: zeros, dead channels, dead 8x8 tiles, and multiplications left where one skips zero weights (w),
 zero activations (a), both, w and dead channels, w and dead 8x8 tiles.
 """
@@ -16,10 +17,19 @@ import numpy as np
 
 import activation_patterns as patterns
 
+NORMALIZATIONS = ("imagenet", "caffe", "unit")
 COLUMNS = ("zeros", "dead channels", "dead 8x8", "w", "a", "both", "w+channels", "w+8x8")
 
 
-def photographs(side):
+def normalised(pixels, normalization):
+    if normalization == "caffe":
+        return pixels[:, :, ::-1] - np.array([104, 117, 123], np.float32)
+    if normalization == "unit":
+        return pixels / 127.5 - 1
+    return (pixels / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+
+
+def photographs(side, normalization):
     from PIL import Image
     from skimage import data
     from sklearn.datasets import load_sample_images
@@ -28,7 +38,7 @@ def photographs(side):
         edge = min(image.shape[:2])
         top, left = (image.shape[0] - edge) // 2, (image.shape[1] - edge) // 2
         cut = Image.fromarray(image[top:top + edge, left:left + edge]).resize((side, side))
-        scaled = (np.asarray(cut, np.float32) / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+        scaled = normalised(np.asarray(cut, np.float32), normalization)
         yield scaled.transpose(2, 0, 1)[None].astype(np.float32)
 
 
@@ -57,9 +67,12 @@ def statistics(values, weights, **geometry):
     return [zero.mean(), patterns.dead_channels(zero), patterns.dead_tiles(zero, 8), *left]
 
 
-def measure(path):
+def measure(argument):
     import onnx
     import onnxruntime
+    normalization, path = argument.split(":", 1) if ":" in argument else ("imagenet", argument)
+    if normalization not in NORMALIZATIONS:
+        sys.exit(f"feature_maps.py: error: {normalization!r} is none of {', '.join(NORMALIZATIONS)}")
     model = onnx.load(path)
     convs = [node for node in model.graph.node if node.op_type == "Conv"]
     weights = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
@@ -69,7 +82,7 @@ def measure(path):
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     rows = {}
-    for image in photographs(source.type.tensor_type.shape.dim[2].dim_value):
+    for image in photographs(source.type.tensor_type.shape.dim[2].dim_value, normalization):
         values = dict(zip(names, session.run(names, {source.name: image})))
         values[source.name] = image
         for node in convs:
@@ -86,8 +99,12 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
     try:
+        from google.protobuf.message import DecodeError
+    except ImportError as error:
+        sys.exit(f"feature_maps.py: error: {error}; it needs onnx, onnxruntime, pillow, scikit-image and scikit-learn")
+    try:
         measured = {path: measure(path) for path in options.models}
-    except (ImportError, OSError) as error:
+    except (ImportError, OSError, DecodeError) as error:
         sys.exit(f"feature_maps.py: error: {error}")
     for path, rows in measured.items():
         print(path, f"{'layer, %':32}" + "".join(f"{name:>14}" for name in COLUMNS), sep="\n")
