@@ -75,6 +75,8 @@ def measure(argument):
         sys.exit(f"feature_maps.py: error: {normalization!r} is none of {', '.join(NORMALIZATIONS)}")
     model = onnx.load(path)
     convs = [node for node in model.graph.node if node.op_type == "Conv"]
+    if not convs:
+        sys.exit(f"feature_maps.py: error: {path}: it has no convolution")
     weights = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
     source = model.graph.input[0]
     names = sorted({node.input[0] for node in convs} - {source.name})
