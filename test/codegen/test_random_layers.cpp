@@ -60,7 +60,7 @@ TEST_CASE("random cases are legal") {
 TEST_CASE("random cases reach every part of the space") {
   int depthwise = 0, grouped = 0, pointwise = 0, oblong = 0, strided = 0, dilated = 0, asymmetric = 0, unpadded = 0;
   int bias = 0, residual = 0, empty_filters = 0, empty_channels = 0, all_zero = 0, dense = 0, large_batch = 0,
-      other_batch = 0, two_archs = 0, pooled = 0;
+      other_batch = 0, two_archs = 0, pooled = 0, residual_last = 0;
   std::map<std::string, int> functions;
   std::array<int, 3> sources{};
   std::array<int, kPrecisions.size()> precisions{};
@@ -78,6 +78,7 @@ TEST_CASE("random cases reach every part of the space") {
     unpadded += s.pad == Padding{};
     bias += s.epilogue.bias;
     residual += s.epilogue.residual;
+    residual_last += s.epilogue.residual_last;
     empty_filters += statistics.nonzeros > 0 && statistics.dead_outputs > 0;
     empty_channels += statistics.nonzeros > 0 && statistics.dead_inputs > 0;
     all_zero += statistics.nonzeros == 0;
@@ -93,7 +94,7 @@ TEST_CASE("random cases reach every part of the space") {
   constexpr int kLeast = kCases / 50;
   for (const int count :
        {depthwise, grouped, pointwise, oblong, strided, dilated, asymmetric, unpadded, bias, residual, empty_filters,
-        empty_channels, all_zero, dense, large_batch, other_batch, two_archs, pooled}) {
+        empty_channels, all_zero, dense, large_batch, other_batch, two_archs, pooled, residual_last}) {
     CHECK(count >= kLeast);
   }
   CHECK(functions.size() == 6);

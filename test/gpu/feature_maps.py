@@ -1,120 +1,171 @@
 #!/usr/bin/env python3
 """Zeros in the inputs of convolutions, on photographs, and the multiplications that are left without them.
 
-    feature_maps.py [NORMALIZATION:]MODEL.onnx ... [--json FILE]
+    feature_maps.py [NORMALIZATION:]MODEL.onnx ... [--json FILE | --markdown]
 
 The models are those of examples/models/make.py --real. Photographs are samples of scikit-learn and scikit-image, cut to a
 square, resized and normalised as NORMALIZATION says: `imagenet`, by mean and deviation (default); `caffe`, blue first, less
 the mean, 0 to 255 (AlexNet and SqueezeNet of the archive); `unit`, -1 to 1. Products with padding are not counted.
 Columns are in percent: zeros, dead channels, dead 8x8 tiles, and multiplications left where one skips zero weights (w),
-zero activations (a), both, w and dead channels, w and dead 8x8 tiles.
+zero activations (a), both, w and dead channels, w and dead 8x8 tiles. It needs onnx, onnxruntime, pillow, scikit-image and
+scikit-learn.
 """
 import argparse
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 
-import activation_patterns as patterns
-
-NORMALIZATIONS = ("imagenet", "caffe", "unit")
+NORMALIZATIONS = {
+    "imagenet": lambda pixels: (pixels / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225],
+    "caffe": lambda pixels: pixels[:, :, ::-1] - [104, 117, 123],
+    "unit": lambda pixels: pixels / 127.5 - 1,
+}
 COLUMNS = ("zeros", "dead channels", "dead 8x8", "w", "a", "both", "w+channels", "w+8x8")
+TILE = 8
 
 
-def normalised(pixels, normalization):
-    if normalization == "caffe":
-        return pixels[:, :, ::-1] - np.array([104, 117, 123], np.float32)
-    if normalization == "unit":
-        return pixels / 127.5 - 1
-    return (pixels / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+class UserError(Exception):
+    pass
 
 
-def photographs(side, normalization):
-    from PIL import Image
-    from skimage import data
-    from sklearn.datasets import load_sample_images
-    images = list(load_sample_images().images) + [data.astronaut(), data.chelsea(), data.coffee()]
-    for image in images:
-        edge = min(image.shape[:2])
-        top, left = (image.shape[0] - edge) // 2, (image.shape[1] - edge) // 2
-        cut = Image.fromarray(image[top:top + edge, left:left + edge]).resize((side, side))
-        scaled = normalised(np.asarray(cut, np.float32), normalization)
-        yield scaled.transpose(2, 0, 1)[None].astype(np.float32)
+def dead_tiles(zero, rows, columns):
+    """Which tiles of each channel are zero everywhere; what the border cuts off a tile counts as zero."""
+    channels, height, width = zero.shape
+    padded = np.pad(zero, ((0, 0), (0, -height % rows), (0, -width % columns)), constant_values=True)
+    tiles = padded.reshape(channels, padded.shape[1] // rows, rows, padded.shape[2] // columns, columns)
+    return tiles.all(axis=(2, 4))
 
 
 def products(live, weights, stride, pads, groups):
     """Multiplications with nonzero `weights` (OIHW, bool) and `live` activations, without those with padding."""
     out, per_group, kh, kw = weights.shape
-    channels, height, width = live.shape
-    counts = weights.reshape(groups, out // groups, per_group, kh, kw).sum(axis=1).reshape(channels, kh, kw)
+    counts = weights.reshape(groups, out // groups, per_group, kh, kw).sum(axis=1).reshape(len(live), kh, kw)
     padded = np.pad(live, ((0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
-    rows, columns = ((padded.shape[1] - kh) // stride[0] + 1, (padded.shape[2] - kw) // stride[1] + 1)
-    return sum(int((counts[:, y, x] * padded[:, y:y + stride[0] * rows:stride[0], x:x + stride[1] * columns:stride[1]]
-                    .sum(axis=(1, 2))).sum()) for y in range(kh) for x in range(kw))
+    rows, columns = (padded.shape[1] - kh) // stride[0] + 1, (padded.shape[2] - kw) // stride[1] + 1
+    total = 0
+    for y in range(kh):
+        for x in range(kw):
+            met = padded[:, y:y + stride[0] * rows:stride[0], x:x + stride[1] * columns:stride[1]]
+            total += int((counts[:, y, x] * met.sum(axis=(1, 2))).sum())
+    return total
 
 
 def statistics(values, weights, **geometry):
+    """The columns, as shares, of a convolution that reads `values` (channels, rows, columns)."""
     zero, kept = values == 0, weights != 0
     every, dense = np.ones_like(zero), np.ones_like(kept)
-    alive = np.broadcast_to(~zero.all(axis=(1, 2), keepdims=True), zero.shape)
-    tiles = np.zeros_like(zero)
-    for y in range(0, zero.shape[1], 8):
-        for x in range(0, zero.shape[2], 8):
-            tiles[:, y:y + 8, x:x + 8] = ~zero[:, y:y + 8, x:x + 8].all(axis=(1, 2), keepdims=True)
+    _, height, width = zero.shape
+    channels, tiles = dead_tiles(zero, height, width), dead_tiles(zero, TILE, TILE)
+    without_channels = np.broadcast_to(~channels, zero.shape)
+    without_tiles = ~tiles.repeat(TILE, axis=1).repeat(TILE, axis=2)[:, :height, :width]
     whole = products(every, dense, **geometry)
-    left = [products(live, w, **geometry) / whole
-            for live, w in [(every, kept), (~zero, dense), (~zero, kept), (alive, kept), (tiles, kept)]]
-    return [zero.mean(), patterns.dead_channels(zero), patterns.dead_tiles(zero, 8), *left]
+    left = [products(live, w, **geometry) / whole for live, w in
+            [(every, kept), (~zero, dense), (~zero, kept), (without_channels, kept), (without_tiles, kept)]]
+    return [zero.mean(), channels.mean(), tiles.mean(), *left]
 
 
-def measure(argument):
-    import onnx
-    import onnxruntime
-    normalization, path = argument.split(":", 1) if ":" in argument else ("imagenet", argument)
-    if normalization not in NORMALIZATIONS:
-        sys.exit(f"feature_maps.py: error: {normalization!r} is none of {', '.join(NORMALIZATIONS)}")
-    model = onnx.load(path)
-    convs = [node for node in model.graph.node if node.op_type == "Conv"]
-    if not convs:
-        sys.exit(f"feature_maps.py: error: {path}: it has no convolution")
-    weights = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
-    source = model.graph.input[0]
-    names = sorted({node.input[0] for node in convs} - {source.name})
-    del model.graph.output[:]
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    rows = {}
-    for image in photographs(source.type.tensor_type.shape.dim[2].dim_value, normalization):
-        values = dict(zip(names, session.run(names, {source.name: image})))
-        values[source.name] = image
-        for node in convs:
+class Model:
+    """A model whose every convolution's input can be had."""
+
+    def __init__(self, argument):
+        import onnx
+        from google.protobuf.message import DecodeError
+        normalization, self.path = argument.split(":", 1) if ":" in argument else ("imagenet", argument)
+        if normalization not in NORMALIZATIONS:
+            raise UserError(f"{normalization!r} is none of {', '.join(NORMALIZATIONS)}")
+        self.normalised = NORMALIZATIONS[normalization]
+        try:
+            self.model = onnx.load(self.path)
+        except (OSError, DecodeError) as error:
+            raise UserError(f"{self.path}: {error}") from None
+        weights = {one.name: onnx.numpy_helper.to_array(one) for one in self.model.graph.initializer}
+        self.convolutions = []  # name, input, weights, geometry
+        for node in self.model.graph.node:
+            if node.op_type != "Conv":
+                continue
             given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
-            rows.setdefault(node.input[1], []).append(statistics(
-                values[node.input[0]][0], weights[node.input[1]], stride=given.get("strides", [1, 1]),
-                pads=given.get("pads", [0] * 4), groups=given.get("group", 1)))
-    return {name: dict(zip(COLUMNS, np.mean(row, axis=0).tolist())) for name, row in rows.items()}
+            kernel = weights.get(node.input[1])
+            dilated = any(step != 1 for step in given.get("dilations", []))
+            if kernel is None or kernel.ndim != 4 or dilated or given.get("auto_pad", b"NOTSET") != b"NOTSET":
+                raise UserError(f"{self.path}: {node.name or node.output[0]}: only 2-D convolutions with constant weights, "
+                                "without dilation and auto_pad are counted")
+            geometry = {"stride": given.get("strides", [1, 1]), "pads": given.get("pads", [0] * 4),
+                        "groups": given.get("group", 1)}
+            self.convolutions.append((node.input[1], node.input[0], kernel, geometry))
+        if not self.convolutions:
+            raise UserError(f"{self.path}: it has no convolution")
+        self.source = self.model.graph.input[0]
+        shape = [one.dim_value for one in self.source.type.tensor_type.shape.dim]
+        if len(shape) != 4 or shape[1] != 3 or shape[2] != shape[3] or shape[2] < 1:
+            raise UserError(f"{self.path}: its input is no square image of three channels and known size")
+        self.side = shape[2]
+
+    def measure(self, photographs):
+        """For each convolution the means of its columns."""
+        import onnx
+        import onnxruntime
+        names = sorted({read for _, read, _, _ in self.convolutions} - {self.source.name})
+        del self.model.graph.output[:]
+        self.model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+        session = onnxruntime.InferenceSession(self.model.SerializeToString(), providers=["CPUExecutionProvider"])
+        rows = {}
+        for photograph in photographs:
+            pixels = np.asarray(photograph.resize((self.side, self.side)), np.float32)
+            image = self.normalised(pixels).transpose(2, 0, 1)[None].astype(np.float32)
+            values = dict(zip(names, session.run(names, {self.source.name: image})))
+            values[self.source.name] = image
+            for name, read, kernel, geometry in self.convolutions:
+                rows.setdefault(name, []).append(statistics(values[read][0], kernel, **geometry))
+        return {name: dict(zip(COLUMNS, np.mean(row, axis=0).tolist())) for name, row in rows.items()}
+
+
+def sample_photographs():
+    from PIL import Image
+    from skimage import data
+    from sklearn.datasets import load_sample_images
+    photographs = []
+    for image in [*load_sample_images().images, data.astronaut(), data.chelsea(), data.coffee()]:
+        edge = min(image.shape[:2])
+        top, left = (image.shape[0] - edge) // 2, (image.shape[1] - edge) // 2
+        photographs.append(Image.fromarray(image[top:top + edge, left:left + edge]))
+    return photographs
+
+
+def print_table(rows, markdown):
+    lines = [["layer", *COLUMNS]]
+    lines += [[name.removesuffix(".weight"), *(f"{100 * value:.1f}" for value in row.values())]
+              for name, row in rows.items()]
+    if markdown:
+        lines.insert(1, ["---"] * len(lines[0]))
+        print(*("| " + " | ".join(line) + " |" for line in lines), sep="\n")
+        return
+    wide = max(len(line[0]) for line in lines)
+    print(*(line[0].ljust(wide) + "".join(cell.rjust(15) for cell in line[1:]) for line in lines), sep="\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--json")
+    parser.add_argument("models", nargs="+", metavar="[NORMALIZATION:]MODEL.onnx")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="everything that was measured, as shares")
+    parser.add_argument("--markdown", action="store_true", help="tables for docs/feature-maps.md")
     options = parser.parse_args()
     try:
-        from google.protobuf.message import DecodeError
-    except ImportError as error:
-        sys.exit(f"feature_maps.py: error: {error}; it needs onnx, onnxruntime, pillow, scikit-image and scikit-learn")
-    try:
-        measured = {path: measure(path) for path in options.models}
-    except (ImportError, OSError, DecodeError) as error:
+        if options.json and not options.json.absolute().parent.is_dir():
+            raise UserError(f"--json {options.json}: there is no such folder")
+        import onnxruntime  # noqa: F401  what is missing is said before work begins
+        photographs = sample_photographs()
+        models = [Model(argument) for argument in options.models]
+    except (ImportError, UserError) as error:
         sys.exit(f"feature_maps.py: error: {error}")
-    for path, rows in measured.items():
-        print(path, f"{'layer, %':32}" + "".join(f"{name:>14}" for name in COLUMNS), sep="\n")
-        for name, row in rows.items():
-            print(f"{name:32}" + "".join(f"{100 * value:14.1f}" for value in row.values()))
+    measured = {}
+    for model in models:
+        measured[model.path] = model.measure(photographs)
+        print(f"{model.path}: percent, means of {len(photographs)} photographs")
+        print_table(measured[model.path], options.markdown)
     if options.json:
-        with open(options.json, "w") as file:
-            json.dump(measured, file, indent=1)
+        options.json.write_text(json.dumps(measured, indent=1))
 
 
 if __name__ == "__main__":

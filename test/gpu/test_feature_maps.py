@@ -1,21 +1,21 @@
-"""Tests of activation_patterns.py: its statistics on small arrays, and the zeros of each pattern."""
+"""Tests of feature_maps.py that need no photographs: what it counts on small arrays, and what it refuses."""
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import numpy as np
 
-import activation_patterns as patterns
 import feature_maps
 
 
 class FeatureMaps(unittest.TestCase):
-    def test_statistics(self):
+    def test_dead_tiles(self):
         zero = np.zeros((2, 5, 5), bool)
         zero[0] = True
         zero[1, 4, 4] = True
-        self.assertEqual(patterns.dead_channels(zero), 0.5)
-        self.assertEqual(patterns.dead_tiles(zero, 4), 5 / 8)
-        self.assertEqual(patterns.mean_run(zero), 26 / 6)
-        self.assertEqual(patterns.mean_run(np.zeros((1, 2, 2), bool)), 0)
+        self.assertEqual(feature_maps.dead_tiles(zero, 5, 5).tolist(), [[[True]], [[False]]])
+        self.assertEqual(feature_maps.dead_tiles(zero, 4, 4)[1].tolist(), [[False, False], [False, True]])
 
     def test_products_are_counted_one_by_one(self):
         random = np.random.default_rng(1)
@@ -42,13 +42,42 @@ class FeatureMaps(unittest.TestCase):
         live = 63 / 256
         np.testing.assert_allclose(found, [193 / 256, 0.5, 0.75, 0.75, live, live / 2, 0.25, 0.125])
 
-    def test_patterns_have_the_asked_zeros(self):
-        for name, pattern in patterns.PATTERNS.items():
-            for share in (0, 0.3, 0.7, 1):
-                with self.subTest(name, share=share):
-                    zero = pattern((16, 13, 14), share, 1)
-                    self.assertLessEqual(abs(zero.mean() - share), 0.5 / zero.size + 1e-12)
-                    np.testing.assert_array_equal(zero, pattern((16, 13, 14), share, 1))
+    def test_refusals(self):
+        from onnx import TensorProto, helper
+
+        def refusal_of(argument):
+            with self.assertRaises(feature_maps.UserError) as caught:
+                feature_maps.Model(argument)
+            return str(caught.exception)
+
+        with tempfile.TemporaryDirectory() as folder:
+            def written(side, initializers=("w",), **attributes):
+                image = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, side, side])
+                node = helper.make_node("Conv", ["x", "w"], ["y"], name="c", **attributes)
+                graph = helper.make_graph([node], "g", [image], [helper.make_empty_tensor_value_info("y")], [
+                    helper.make_tensor(name, TensorProto.FLOAT, [1, 3, 1, 1], [1.0] * 3) for name in initializers])
+                path = f"{folder}/model.onnx"
+                with open(path, "wb") as file:
+                    file.write(helper.make_model(graph).SerializeToString())
+                return path
+
+            self.assertEqual(feature_maps.Model("caffe:" + written(8)).side, 8)
+            self.assertIn("'other' is none of imagenet, caffe, unit", refusal_of("other:" + written(8)))
+            self.assertIn("c: only 2-D convolutions with constant weights", refusal_of(written(8, dilations=[2, 2])))
+            self.assertIn("without dilation and auto_pad", refusal_of(written(8, auto_pad="SAME_UPPER")))
+            self.assertIn("with constant weights", refusal_of(written(8, initializers=())))
+            self.assertIn("no square image of three channels and known size", refusal_of(written("N")))
+            self.assertIn("nowhere.onnx", refusal_of(f"{folder}/nowhere.onnx"))
+            broken = f"{folder}/broken.onnx"
+            with open(broken, "wb") as file:
+                file.write(b"\xff" * 9)
+            self.assertIn("broken.onnx: ", refusal_of(broken))
+
+    def test_a_missing_folder_is_said_first(self):
+        ran = subprocess.run([sys.executable, feature_maps.__file__, "none.onnx", "--json", "/nowhere/at/all.json"],
+                             capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 1)
+        self.assertEqual(ran.stderr, "feature_maps.py: error: --json /nowhere/at/all.json: there is no such folder\n")
 
 
 if __name__ == "__main__":
