@@ -50,9 +50,10 @@ std::string task_hash(const Task& task) {
     parts.push_back(bytes(linear.bias));
   };
   if (const Linear* linear = task.get<Linear>()) add_linear(*linear);
-  if (const Gate* gate = task.get<Gate>()) {
-    add_linear(gate->squeeze);
-    add_linear(gate->expand);
+  if (const Squeeze* squeeze = task.get<Squeeze>()) parts.push_back(bytes(squeeze->weights));
+  if (const Excite* excite = task.get<Excite>()) {
+    parts.push_back(bytes(excite->bias));
+    add_linear(excite->expand);
   }
   if (const ChannelAffine* affine = task.get<ChannelAffine>()) {
     parts.push_back(bytes(affine->scale));

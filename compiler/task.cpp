@@ -25,8 +25,8 @@ std::int64_t nonzeros_of(const Task& task) {
     return static_cast<std::int64_t>(std::ranges::count_if(weights, [](float weight) { return weight != 0; }));
   };
   if (task.layer != nullptr) return count(task.layer->weights);
-  const Gate* gate = task.get<Gate>();
-  if (gate != nullptr) return count(gate->squeeze.weights) + count(gate->expand.weights);
+  if (const Squeeze* squeeze = task.get<Squeeze>()) return count(squeeze->weights);
+  if (const Excite* excite = task.get<Excite>()) return count(excite->expand.weights);
   const Linear* linear = task.get<Linear>();
   return linear == nullptr ? 0 : count(linear->weights);
 }

@@ -45,9 +45,13 @@ class Describe {
   std::string operator()(const Linear& op) const {
     return zeros_text(op.weights) + epilogue_text({.bias = !op.bias.empty(), .function = op.function});
   }
-  std::string operator()(const Gate& op) const {
-    return fmt::format("{} features of means: {}; then {}", op.squeeze.out_features, (*this)(op.squeeze),
-                       (*this)(op.expand));
+  std::string operator()(const Squeeze& op) const {
+    return fmt::format("{} features of means: {}, parts of {} channels and {} pixels", op.features,
+                       zeros_text(op.weights), op.part_channels, op.part_pixels);
+  }
+  std::string operator()(const Excite& op) const {
+    return fmt::format("{} features{}; then {}", op.expand.in_features,
+                       epilogue_text({.bias = !op.bias.empty(), .function = op.function}), (*this)(op.expand));
   }
   std::string operator()(const Elementwise& op) const { return burin::describe(op); }
   std::string operator()(const ChannelAffine& op) const { return op.then ? "then " + (*this)(*op.then) : ""; }

@@ -68,16 +68,33 @@ class OutputShape {
     return {op.out_features};
   }
 
-  Shape operator()(const Gate& op) {
-    if (!one_image() || !is_legal(op.squeeze) || !is_legal(op.expand)) return {};
-    if (op.squeeze.in_features != inputs_[0][0]) {
-      faults_.add("its input is {}, it takes {} channels", shape_text(inputs_[0]), op.squeeze.in_features);
+  Shape operator()(const Squeeze& op) {
+    if (!one_image()) return {};
+    const std::int64_t channels = inputs_[0][0];
+    const Linear layer{static_cast<int>(channels), op.features, op.weights, {}, {}};
+    faults_.require_range("part_channels", op.part_channels, 1, kMaxLayerWeights, "kMaxLayerWeights");
+    faults_.require_range("part_pixels", op.part_pixels, 1, kMaxLayerWeights, "kMaxLayerWeights");
+    if (!is_legal(layer) || !faults_.empty()) return {};
+    return {op.parts(inputs_[0]), op.features};
+  }
+
+  Shape operator()(const Excite& op) {
+    if (inputs_.size() != 2) return fault("it has {} inputs, it takes 2", inputs_.size());
+    if (inputs_[0].size() != 3) return fault("its input is {}, it takes an image", shape_text(inputs_[0]));
+    if (!is_legal(op.expand)) return {};
+    if (op.expand.out_features != inputs_[0][0]) {
+      faults_.add("its input is {}, its layer gives {} channels", shape_text(inputs_[0]), op.expand.out_features);
     }
-    if (op.expand.in_features != op.squeeze.out_features) {
-      faults_.add("its second layer takes {} features, the first one gives {}", op.expand.in_features,
-                  op.squeeze.out_features);
+    if (inputs_[1].size() != 2 || inputs_[1][1] != op.expand.in_features) {
+      faults_.add("its second input is {}, it takes parts of {} features", shape_text(inputs_[1]),
+                  op.expand.in_features);
     }
-    return {op.expand.out_features, 1, 1};
+    if (!op.bias.empty() && std::ssize(op.bias) != op.expand.in_features) {
+      faults_.add("there are {} biases, allowed are none or {}", op.bias.size(), op.expand.in_features);
+    }
+    faults_.require_finite("biases", op.bias);
+    for (const std::string& fault : verify_function(op.function)) faults_.add("{}", fault);
+    return inputs_[0];
   }
 
   Shape operator()(const ChannelAffine& op) {

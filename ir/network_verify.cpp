@@ -202,6 +202,7 @@ struct WorksPlaceByPlace {
   }
   bool operator()(const Combine& combine) const { return !combine.constant; }
   bool operator()(const Resample&) const { return true; }
+  bool operator()(const Excite&) const { return true; }
   bool operator()(const Pick& pick) const {
     return channels_together(layout) == 1 || (pick.from(0) == 0 && pick.axes.front().is_whole(channels));
   }
@@ -223,7 +224,7 @@ struct WorksPlaceByPlace {
     return view.begin % together == 0 &&
            (view.channels % together == 0 || std::int64_t{view.begin} + view.channels == channels);
   }
-  template <OneOf<Convolution, Linear, GlobalAveragePool, Gate, Softmax, Reshape, Identity, Convert, Reduce> Kind>
+  template <OneOf<Convolution, Linear, GlobalAveragePool, Squeeze, Softmax, Reshape, Identity, Convert, Reduce> Kind>
   bool operator()(const Kind&) const {
     return false;
   }
@@ -239,10 +240,10 @@ bool can_convert(const TensorFormat& from, const TensorFormat& to) {
 bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, const TensorFormat& input,
               const TensorFormat& output) {
   if (input.is_plain() && output.is_plain()) return true;
+  if (std::holds_alternative<Excite>(kind) && shape.size() != 3) return input.is_plain();
   if (input.is_plain() || input.is_loose() || !can_be_slices(input.layout) || shape.size() != 3) return false;
-  if (std::holds_alternative<GlobalAveragePool>(kind) || std::holds_alternative<Gate>(kind)) {
-    return output.is_plain() || output == input;
-  }
+  if (std::holds_alternative<Squeeze>(kind)) return output.is_plain();
+  if (std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain() || output == input;
   const auto* pool = std::get_if<Pool>(&kind);
   if (pool != nullptr && averages_whole(*pool, shape[1], shape[2])) return output.is_plain() || output == input;
   return input == output && std::visit(WorksPlaceByPlace{input.layout, shape[0]}, kind);

@@ -57,10 +57,27 @@ struct Combine {
 
 struct GlobalAveragePool {};
 
-// What squeeze-and-excitation multiplies channels by: the means of all channels over the image, a fully connected layer
-// of these, and another one of what that gives. Its output is an image of one pixel.
-struct Gate {
-  Linear squeeze, expand;
+// Squeeze-and-excitation multiplies each channel by what two fully connected layers make of the means of all channels.
+// Squeeze is its first half: what parts of the image add to the sums of the first layer. A part has so many channels and
+// pixels, or what is left of them; parts of the same channels follow each other. Its output is parts x features.
+struct Squeeze {
+  int features = 1;
+  std::vector<float> weights;  // features x channels
+  int part_channels = 1, part_pixels = 1;
+
+  std::int64_t pixel_parts(const std::vector<std::int64_t>& image) const {
+    return (image[1] * image[2] + part_pixels - 1) / part_pixels;
+  }
+  std::int64_t parts(const std::vector<std::int64_t>& image) const {
+    return (image[0] + part_channels - 1) / part_channels * pixel_parts(image);
+  }
+};
+// The second half: the rest of the first layer, the second layer, and the product. Its inputs are the image and what
+// Squeeze makes of it.
+struct Excite {
+  std::vector<float> bias;              // of the features; empty: none
+  std::optional<Elementwise> function;  // of the features
+  Linear expand;
 };
 
 // One value of all that lie along some axes, which stay, with one value each.
@@ -167,7 +184,7 @@ struct Convert {};
 
 using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
                                   Lrn, Softmax, Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Reduce,
-                                  Normalize, Pick, Resample, Gate>;
+                                  Normalize, Pick, Resample, Squeeze, Excite>;
 
 // For visitors: a function of several kinds of operators.
 template <typename Kind, typename... Kinds>
@@ -193,7 +210,8 @@ constexpr std::string_view kind_name(const OperatorKind& kind) {
   constexpr std::array<std::string_view, std::variant_size_v<OperatorKind>> kNames = {
       "convolution", "linear",  "channel_affine", "elementwise",  "combine", "pool",     "global_average_pool",
       "lrn",         "softmax", "concat",         "channel_view", "pad",     "reshape",  "transpose",
-      "identity",    "convert", "reduce",         "normalize",    "pick",    "resample", "gate"};
+      "identity",    "convert", "reduce",         "normalize",    "pick",    "resample", "squeeze",
+      "excite"};
   return kNames[kind.index()];
 }
 

@@ -319,51 +319,10 @@ class SiblingTimes {
   std::map<LayerAndBatch, double> us_;  // of layers, and of what would be made
 };
 
-// What the parts of a gate take in a network, one after the other, where its input is in the format.
-double parts_us(const Network& network, const std::vector<const Operator*>& parts, const TensorFormat& format,
-                const CompileOptions& options, int batch) {
-  const auto shape = [&](int tensor) { return network.tensors[static_cast<std::size_t>(tensor)].shape; };
-  double us = 0;
-  for (const Operator* part : parts) {
-    if (std::holds_alternative<Reshape>(part->kind)) continue;
-    if (const auto* convolution = std::get_if<Convolution>(&part->kind)) {
-      us += convolution_us(network.layers[static_cast<std::size_t>(convolution->layer)], options, batch);
-      continue;
-    }
-    const bool is_linear = std::holds_alternative<Linear>(part->kind);
-    const TensorFormat input = is_linear ? TensorFormat() : format;
-    us +=
-        best_us(candidates_of(task_of(*part, shape(part->inputs[0]), shape(part->output), input, input, batch, options),
-                              options, {.count = 1}));
-  }
-  return us;
-}
-
-// Of what the parts take: estimates are off by some percent.
-constexpr double kGateGain = 0.95;
-
-// For every batch size one kernel is estimated to take less time than those of the parts.
-bool is_one_kernel(const Network& network, const Operator& gate, const std::vector<const Operator*>& parts,
-                   const CompileOptions& options) {
+// Two launches are fewer than the four of its parts, and read no more.
+bool is_excitation(const Excitation& made, const CompileOptions& options) {
   const auto named = [&](const Operator* part) { return is_named(part->name, options); };
-  if (std::ranges::any_of(parts, named) || !options.plan.empty() || options.skip_dead_tiles) return false;
-  const auto shape = [&](int tensor) { return network.tensors[static_cast<std::size_t>(tensor)].shape; };
-  return std::ranges::all_of(options.batches, [&](int batch) {
-    // Its input is in the format in which a network has images at this batch size.
-    TensorFormat format;
-    for (const Operator* part : parts) {
-      const auto* convolution = std::get_if<Convolution>(&part->kind);
-      if (convolution == nullptr) continue;
-      const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
-      format = formats_for(*part, layer, options, batch, has_free_layout(layer, options)).input;
-      break;
-    }
-    const std::vector<std::int64_t> input = shape(gate.inputs[0]);
-    if (!can_take(gate.kind, input, format, format)) format = {};
-    const Task task = task_of(gate, input, shape(gate.output), format, format, batch, options);
-    return best_us(candidates_of(task, options, {.count = 1})) <
-           kGateGain * parts_us(network, parts, format, options, batch);
-  });
+  return std::ranges::none_of(made.parts, named) && options.plan.empty() && !options.skip_dead_tiles;
 }
 
 }  // namespace
@@ -451,9 +410,7 @@ GraphChoices graph_choices(const CompileOptions& options) {
                                                                        const std::vector<const ConvLayer*>& parts) {
     return times->together(merged, parts);
   };
-  choices.gates = [&options](const Network& network, const Operator& gate, const std::vector<const Operator*>& parts) {
-    return is_one_kernel(network, gate, parts, options);
-  };
+  choices.excitations = [&options](const Network&, const Excitation& made) { return is_excitation(made, options); };
   return choices;
 }
 

@@ -87,7 +87,10 @@ class FormatAssigner {
   void add(Operator op) {
     const ConvolutionFormats formats = formats_of(op);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      op.inputs[i] = in_format(op.inputs[i], i == 0 || !is_convolution(op) ? formats.input : formats.output);
+      const bool second = i > 0;
+      const bool floats = second && std::holds_alternative<Excite>(op.kind);
+      const TensorFormat wanted = second && is_convolution(op) ? formats.output : formats.input;
+      op.inputs[i] = in_format(op.inputs[i], floats ? TensorFormat() : wanted);
     }
     const int output = op.output;
     if (!outputs_.contains(output)) tensor_at(output).format = formats.output;

@@ -24,7 +24,10 @@ class FindLinks {
     return links_;
   }
   Links operator()(const Linear&) { return links_; }
-  Links operator()(const Gate&) { return std::nullopt; }
+  template <OneOf<Squeeze, Excite> Kind>
+  Links operator()(const Kind&) {
+    return std::nullopt;
+  }
 
   template <OneOf<ChannelAffine, Elementwise, Pool, GlobalAveragePool, Pad, Identity, Convert> Kind>
   Links operator()(const Kind&) {

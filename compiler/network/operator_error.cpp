@@ -103,11 +103,33 @@ class Magnitude {
     return then(op.then, before, std::move(magnitudes));
   }
   Values operator()(const GlobalAveragePool& op) const { return of_positive_inputs(op); }
-  // What rounding moves the means by moves the sums of the first layer, and those what the second one gives.
-  Values operator()(const Gate& op) const {
-    const Values means = values_of(GlobalAveragePool{}), sizes = of_positive_inputs(GlobalAveragePool{});
-    const Rounded squeezed = after(op.squeeze, {means, sizes});
-    return after(op.expand, squeezed).magnitudes;
+  Values operator()(const Squeeze& op) const {
+    Squeeze positive = op;
+    for (float& weight : positive.weights) weight = std::abs(weight);
+    return of_positive_inputs(positive);
+  }
+  // What rounding moves the features by moves what the second layer gives, and the product.
+  Values operator()(const Excite& op) const {
+    const std::size_t features = static_cast<std::size_t>(op.expand.in_features),
+                      images = static_cast<std::size_t>(batch_), parts = inputs_[1].size() / features / images;
+    Rounded sums;
+    for (std::size_t i = 0; i < images * features; ++i) {
+      double sum = op.bias.empty() ? 0.0 : op.bias[i % features], magnitude = std::abs(sum);
+      for (std::size_t part = 0; part < parts; ++part) {
+        const double added = inputs_[1][(i / features * parts + part) * features + i % features];
+        sum += added;
+        magnitude += std::abs(added);
+      }
+      sums.values.push_back(reference_function(op.function, sum));
+      sums.magnitudes.push_back(through(op.function, sum, sums.values.back(), magnitude));
+    }
+    const Rounded gates = after(op.expand, sums);
+    Values magnitudes(expected_.size());
+    const std::size_t plane = expected_.size() / gates.values.size();
+    for (std::size_t i = 0; i < magnitudes.size(); ++i) {
+      magnitudes[i] = std::abs(inputs_[0][i]) * gates.magnitudes[i / plane] + std::abs(expected_[i]);
+    }
+    return magnitudes;
   }
   Values operator()(const Pool& op) const { return op.kind == PoolKind::max ? exact() : of_positive_inputs(op); }
 
@@ -174,15 +196,16 @@ class Magnitude {
           magnitude += std::abs(weight) * (std::abs(x) + input.magnitudes[image * in + c]);
         }
         const double value = reference_function(linear.function, sum);
-        if (linear.function) {
-          magnitude =
-              moved_by(*linear.function, sum, unit_ * magnitude) / unit_ + rounding_of(*linear.function, sum, value);
-        }
         result.values.push_back(value);
-        result.magnitudes.push_back(magnitude);
+        result.magnitudes.push_back(through(linear.function, sum, value, magnitude));
       }
     }
     return result;
+  }
+  // What the magnitude of a sum becomes when a function gives `value` of it.
+  double through(const std::optional<Elementwise>& function, double sum, double value, double magnitude) const {
+    if (!function) return magnitude;
+    return moved_by(*function, sum, unit_ * magnitude) / unit_ + rounding_of(*function, sum, value);
   }
 
   // What the operator would give on its inputs if it were of this kind.
@@ -274,13 +297,14 @@ int longest_reduction(const Network& network, const Operator& op) {
     return most_nonzeros(linear->weights, static_cast<std::size_t>(linear->out_features));
   }
   if (const auto* pool = std::get_if<Pool>(&op.kind)) return summed_values(*pool);
-  const auto plane = static_cast<int>(tensor(network, op.inputs[0]).elements() / in.at(0));
-  if (std::holds_alternative<GlobalAveragePool>(op.kind)) return plane;
-  if (const auto* gate = std::get_if<Gate>(&op.kind)) {
-    const auto most = [](const Linear& linear) {
-      return most_nonzeros(linear.weights, static_cast<std::size_t>(linear.out_features));
-    };
-    return std::max({plane, most(gate->squeeze), most(gate->expand)});
+  const auto plane = [&] { return static_cast<int>(tensor(network, op.inputs[0]).elements() / in.at(0)); };
+  if (std::holds_alternative<GlobalAveragePool>(op.kind)) return plane();
+  if (const auto* squeeze = std::get_if<Squeeze>(&op.kind)) {
+    return std::min(squeeze->part_pixels, plane()) + std::min(squeeze->part_channels, static_cast<int>(in.at(0)));
+  }
+  if (const auto* excite = std::get_if<Excite>(&op.kind)) {
+    const auto parts = static_cast<int>(tensor(network, op.inputs[1]).shape[0]);
+    return std::max(parts, most_nonzeros(excite->expand.weights, static_cast<std::size_t>(excite->expand.out_features)));
   }
   if (const auto* lrn = std::get_if<Lrn>(&op.kind)) return lrn->size;
   if (std::holds_alternative<Softmax>(op.kind)) return static_cast<int>(in.at(0));

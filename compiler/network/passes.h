@@ -102,20 +102,24 @@ inline constexpr std::size_t kMaxSiblings = 6;
 using Together = std::function<bool(const ConvLayer& merged, const std::vector<const ConvLayer*>& parts)>;
 Rewritten merge_siblings(Network network, const Together& together);
 
-// A mean over the image and the two fully connected layers behind it, as squeeze-and-excitation has them, become one
-// Gate, where nobody else reads what is between. Of convolutions too, which read an image of one pixel, and with
-// changes of shape between them. Only where `gates`, if there is one, says so of the operator that would be made, by
-// its name, which says what it is made of, and of those that it is made of. simplify() does this when there is nothing
-// else to do: a Gate is of no use to the other passes.
-using Gates =
-    std::function<bool(const Network& network, const Operator& gate, const std::vector<const Operator*>& parts)>;
-Rewritten fuse_gates(Network network, const Gates& gates);
+// A mean over the image, the two fully connected layers behind it and the product of the image with what they give, as
+// squeeze-and-excitation has them, become a Squeeze and an Excite, where nobody else reads what is between. Of
+// convolutions too, which read an image of one pixel, and with changes of shape between them. Only where `wanted`, if
+// there is one, says so of the operators that would be made, by their names, which say what they are made of, and of
+// those that they are made of. simplify() does this when there is nothing else to do: they are of no use to the other
+// passes.
+struct Excitation {
+  Operator squeeze, excite;
+  std::vector<const Operator*> parts;
+};
+using Excitations = std::function<bool(const Network& network, const Excitation& made)>;
+Rewritten fuse_excitations(Network network, const Excitations& wanted);
 
 // What of a graph depends on the kernels that will be made for it.
 struct GraphChoices {
   StaysApart stays_apart;
   Together together;
-  Gates gates = {};
+  Excitations excitations = {};
 };
 
 // Called after each pass; `changes` 0 means that it left the network as it was. A dump of print(network) belongs here.
@@ -123,7 +127,7 @@ using PassObserver = std::function<void(const std::string& pass, const Network& 
 
 // Runs the passes in their order, and again until none finds anything more to do; of those later rounds the observer
 // hears only what changed something. Without choices every pool goes into a convolution that can, and siblings and the
-// parts of gates become one wherever they can. The network must be one that verify() finds no fault with, and the
+// squeeze-and-excitations become two operators wherever they can. The network must be one that verify() finds no fault with, and the
 // result is one. A network without a graph is returned as it is.
 Network simplify(Network network, const PassObserver& observe = {}, const GraphChoices& choices = {});
 

@@ -50,7 +50,46 @@ class Interpreter {
 
   Values operator()(const Linear& op) const { return linear(op, inputs_[0]); }
 
-  Values operator()(const Gate& op) const { return linear(op.expand, linear(op.squeeze, channel_means())); }
+  Values operator()(const Squeeze& op) const {
+    const std::vector<std::int64_t>& image = input_shape(0);
+    const auto channels = static_cast<std::size_t>(image[0]), plane = static_cast<std::size_t>(plane_of(image)),
+               features = static_cast<std::size_t>(op.features),
+               pixel_parts = static_cast<std::size_t>(op.pixel_parts(image)),
+               parts = static_cast<std::size_t>(op.parts(image));
+    Values result(static_cast<std::size_t>(batch_) * parts * features, 0.0);
+    for (std::size_t i = 0; i < inputs_[0].size(); ++i) {
+      const std::size_t n = i / plane / channels, c = i / plane % channels;
+      const std::size_t part = c / static_cast<std::size_t>(op.part_channels) * pixel_parts +
+                               i % plane / static_cast<std::size_t>(op.part_pixels);
+      double* sums = result.data() + (n * parts + part) * features;
+      const double share = inputs_[0][i] / static_cast<double>(plane);
+      for (std::size_t m = 0; m < features; ++m) sums[m] += op.weights[m * channels + c] * share;
+    }
+    return result;
+  }
+
+  Values operator()(const Excite& op) const {
+    Values result = gates(op);
+    const auto plane = static_cast<std::size_t>(plane_of(input_shape(0)));
+    Values products(inputs_[0].size());
+    for (std::size_t i = 0; i < products.size(); ++i) products[i] = inputs_[0][i] * result[i / plane];
+    return products;
+  }
+
+  // What it multiplies channels by.
+  Values gates(const Excite& op) const {
+    const auto features = static_cast<std::size_t>(op.expand.in_features);
+    const std::size_t parts = inputs_[1].size() / features / static_cast<std::size_t>(batch_);
+    Values values(static_cast<std::size_t>(batch_) * features);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      double sum = op.bias.empty() ? 0.0 : op.bias[i % features];
+      for (std::size_t part = 0; part < parts; ++part) {
+        sum += inputs_[1][(i / features * parts + part) * features + i % features];
+      }
+      values[i] = reference_function(op.function, sum);
+    }
+    return linear(op.expand, values);
+  }
 
   Values linear(const Linear& op, std::span<const double> features) const {
     const auto in = static_cast<std::size_t>(op.in_features), out = static_cast<std::size_t>(op.out_features);

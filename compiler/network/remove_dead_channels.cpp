@@ -46,7 +46,7 @@ class ConstantOutput {
     return value_;
   }
   // These have functions of their own, or mix channels.
-  template <OneOf<Convolution, Linear, Combine, Gate, Lrn, Softmax, Reduce, Normalize> Kind>
+  template <OneOf<Convolution, Linear, Combine, Squeeze, Excite, Lrn, Softmax, Reduce, Normalize> Kind>
   std::optional<double> operator()(const Kind&) const {
     return std::nullopt;
   }

@@ -40,9 +40,9 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
       if (observe && (first || changes > 0)) observe(pass.name, network, changes);
     }
   }
-  auto [gated, gates] = fuse_gates(std::move(network), choices.gates);
-  network = std::move(gated);
-  if (observe) observe("fuse_gates", network, gates);
+  auto [fused, excitations] = fuse_excitations(std::move(network), choices.excitations);
+  network = std::move(fused);
+  if (observe) observe("fuse_excitations", network, excitations);
   const std::vector<std::string> faults = verify(network);
   BURIN_CHECK(faults.empty(), "a simplified network is not legal: {}", faults.front());
   return network;

@@ -53,16 +53,14 @@ Network graph_of(const Program& program, Network network) {
   const auto is_step = [&](const ConvLayer& merged, const std::vector<const ConvLayer*>&) {
     return steps.contains(merged.name);
   };
-  const auto is_gate = [&](const Network&, const Operator& gate, const std::vector<const Operator*>&) {
-    return steps.contains(gate.name);
-  };
+  const auto is_excitation = [&](const Network&, const Excitation& made) { return steps.contains(made.excite.name); };
   const auto formats = [&](const Operator& op, const ConvLayer&) {
     const auto found = steps.find(op.name);
     if (found == steps.end()) return ConvolutionFormats{};
     const Step& step = *found->second;
     return ConvolutionFormats{program.buffer(step.reads.front()).format, program.buffer(step.writes).format};
   };
-  Network graph = prepare_graph(std::move(network), std::nullopt, {has_step, is_step, is_gate});
+  Network graph = prepare_graph(std::move(network), std::nullopt, {has_step, is_step, is_excitation});
   const auto set_ends = [&](const std::vector<int>& ends, const std::vector<const Buffer*>& buffers) {
     for (std::size_t i = 0; i < std::min(ends.size(), buffers.size()); ++i) {
       graph.tensors[static_cast<std::size_t>(ends[i])].format = buffers[i]->format;

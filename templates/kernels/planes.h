@@ -7,22 +7,23 @@
 
 constexpr u32 kAtOnce = 8;  // loads of a thread in flight
 
-// What one of so many threads adds up, from the word `first` on: of one channel, or of a place.
-BURIN_DEVICE Values sum_of_pieces(const float* image, u32 first, u32 thread, u32 threads) {
-  const u32 pieces = elements() / vector(), rounds = divide_up(pieces, threads * kAtOnce);
+// What one of so many threads adds up, from the word `first` on: of one channel, or of a place. `pieces` are as many as
+// elements() has, or fewer.
+BURIN_DEVICE Values sum_of_pieces(const float* image, u32 first, u32 thread, u32 threads, u32 pieces) {
+  const u32 rounds = divide_up(elements() / vector(), threads * kAtOnce);
   Values sum = {{0, 0, 0, 0}, {0, 0, 0, 0}};
 #pragma nounroll
   for (u32 round = 0; round < rounds; ++round) {
     f32x4 values[kAtOnce];
 #pragma unroll
     for (u32 i = 0; i < kAtOnce; ++i) {
-      if (rounds == 1 && i * threads >= pieces) continue;
+      if (rounds == 1 && i * threads >= elements() / vector()) continue;
       const u32 piece = (round * kAtOnce + i) * threads + thread;
       values[i] = load(vector(), image, bytes_of(first + at_most(piece, pieces - 1) * vector()));
     }
 #pragma unroll
     for (u32 i = 0; i < kAtOnce; ++i) {
-      if (rounds == 1 && i * threads >= pieces) continue;
+      if (rounds == 1 && i * threads >= elements() / vector()) continue;
       const u32 piece = (round * kAtOnce + i) * threads + thread;
       if (piece >= pieces) continue;
       const Values added = values_of(values[i], in_halves());
@@ -30,4 +31,7 @@ BURIN_DEVICE Values sum_of_pieces(const float* image, u32 first, u32 thread, u32
     }
   }
   return sum;
+}
+BURIN_DEVICE Values sum_of_pieces(const float* image, u32 first, u32 thread, u32 threads) {
+  return sum_of_pieces(image, first, thread, threads, elements() / vector());
 }

@@ -262,17 +262,21 @@ TEST_CASE("network: sizes of pooling") {
   CHECK(shape_of(GlobalAveragePool{}, {{5, 8, 7}}) == std::vector<std::int64_t>{5, 1, 1});
 }
 
-TEST_CASE("network: rules of gates") {
-  const auto layer = [](int in, int out) {
-    return Linear{in, out, std::vector<float>(static_cast<std::size_t>(in) * static_cast<std::size_t>(out), 0.5F), {}};
-  };
-  const Gate gate{layer(5, 2), layer(2, 3)};
-  CHECK(shape_of(gate, {{5, 8, 7}}) == std::vector<std::int64_t>{3, 1, 1});
-  expect(faults_of(gate, {{5}}), "its input is 5, it takes channels x rows x columns");
-  expect(faults_of(gate, {{4, 8, 7}}), "its input is 4x8x7, it takes 5 channels");
-  expect(faults_of(Gate{layer(5, 2), layer(3, 3)}, {{5, 8, 7}}),
-         "its second layer takes 3 features, the first one gives 2");
-  expect(faults_of(Gate{layer(5, 2), {2, 3, {1}, {}}}, {{5, 8, 7}}), "there are 1 weights");
+TEST_CASE("network: rules of squeeze-and-excitation") {
+  const Squeeze squeeze{2, std::vector<float>(10, 0.5F), 2, 20};
+  CHECK(shape_of(squeeze, {{5, 8, 7}}) == std::vector<std::int64_t>{9, 2});  // 2 + 2 + 1 channels, 20 + 20 + 16 pixels
+  expect(faults_of(squeeze, {{5}}), "its input is 5, it takes channels x rows x columns");
+  expect(faults_of(squeeze, {{4, 8, 7}}), "there are 10 weights, 2 x 4 features need 8");
+  expect(faults_of(Squeeze{2, squeeze.weights, 0, 20}, {{5, 8, 7}}), "part_channels is 0");
+  expect(faults_of(Squeeze{2, squeeze.weights, 2, 0}, {{5, 8, 7}}), "part_pixels is 0");
+  const Excite excite{{}, {}, {2, 5, std::vector<float>(10, 0.5F), {}}};
+  CHECK(shape_of(excite, {{5, 8, 7}, {9, 2}}) == std::vector<std::int64_t>{5, 8, 7});
+  expect(faults_of(excite, {{5, 8, 7}}), "it has 1 inputs, it takes 2");
+  expect(faults_of(excite, {{5}, {9, 2}}), "its input is 5, it takes an image");
+  expect(faults_of(excite, {{4, 8, 7}, {9, 2}}), "its input is 4x8x7, its layer gives 5 channels");
+  expect(faults_of(excite, {{5, 8, 7}, {9, 3}}), "its second input is 9x3, it takes parts of 2 features");
+  expect(faults_of(excite, {{5, 8, 7}, {18}}), "its second input is 18, it takes parts of 2 features");
+  expect(faults_of(Excite{{1}, {}, excite.expand}, {{5, 8, 7}, {9, 2}}), "there are 1 biases, allowed are none or 2");
 }
 
 TEST_CASE("network: rules of pooling") {
@@ -407,9 +411,9 @@ TEST_CASE("network: every kind of operator has its own name") {
       kind_name(Combine{}),     kind_name(Pool{}),      kind_name(GlobalAveragePool{}), kind_name(Lrn{}),
       kind_name(Softmax{}),     kind_name(Concat{}),    kind_name(ChannelView{}),       kind_name(Pad{}),
       kind_name(Reshape{}),     kind_name(Transpose{}), kind_name(Identity{}),          kind_name(Pick{}),
-      kind_name(Resample{}),    kind_name(Gate{})};
+      kind_name(Resample{}),    kind_name(Squeeze{}),   kind_name(Excite{})};
   CHECK(names == std::vector<std::string_view>{"convolution", "linear", "channel_affine", "elementwise", "combine",
                                                "pool", "global_average_pool", "lrn", "softmax", "concat",
                                                "channel_view", "pad", "reshape", "transpose", "identity", "pick",
-                                               "resample", "gate"});
+                                               "resample", "squeeze", "excite"});
 }

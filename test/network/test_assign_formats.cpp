@@ -94,17 +94,15 @@ TEST_CASE("assign_formats: what works place by place takes halves as they come")
   }
 }
 
-TEST_CASE("assign_formats: a gate is made in the format of what it multiplies") {
-  const auto layer = [](int in, int out) {
-    return Linear{in, out, std::vector<float>(static_cast<std::size_t>(in) * static_cast<std::size_t>(out), 0.5F), {}};
-  };
+TEST_CASE("assign_formats: squeeze-and-excitation keeps its image in halves, and its sums are floats") {
   GraphBuilder graph;
   const int y = graph.convolution(same_size("a", 2, 2), {graph.input({2, 4, 4})});
-  const int gate = graph.add("gate", Gate{layer(2, 3), layer(3, 2)}, {y});
-  const Network network = graph.finish({graph.add("gated", Combine{Combination::multiply}, {y, gate})});
+  const int sums = graph.add("squeeze", Squeeze{3, std::vector<float>(6, 0.5F), 8, 16}, {y});
+  const Excite excite{{}, {}, {3, 2, std::vector<float>(6, 0.5F), {}}};
+  const Network network = graph.finish({graph.add("excite", excite, {y, sums})});
   const auto [formatted, conversions] = in_halves(network, kEights);
   CHECK(verify(formatted) == std::vector<std::string>{});
-  CHECK(named_tensor(formatted, "gate_out").format == kEights);
+  CHECK(named_tensor(formatted, "squeeze_out").format.is_plain());
   CHECK(conversions == 2);  // of the input and of the output
 }
 

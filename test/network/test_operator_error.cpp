@@ -13,11 +13,13 @@ using burin_test::GraphBuilder;
 
 namespace {
 
+// All inputs have the shape, or those behind the first the other one.
 std::vector<double> tolerances_of(OperatorKind kind, const std::vector<std::int64_t>& shape,
-                                  const std::vector<std::vector<float>>& inputs, const Arithmetic& arithmetic = {}) {
+                                  const std::vector<std::vector<float>>& inputs, const Arithmetic& arithmetic = {},
+                                  const std::vector<std::int64_t>& others = {}) {
   GraphBuilder graph;
   std::vector<int> tensors;
-  for (std::size_t i = 0; i < inputs.size(); ++i) tensors.push_back(graph.input(shape));
+  for (std::size_t i = 0; i < inputs.size(); ++i) tensors.push_back(graph.input(i == 0 || others.empty() ? shape : others));
   const int output = graph.add("op", std::move(kind), tensors);
   const Network network = graph.finish({output});
   const std::vector<std::span<const float>> spans(inputs.begin(), inputs.end());
@@ -78,12 +80,15 @@ TEST_CASE("operator_error: sums scale with their terms without signs") {
   CHECK(linear[1] == Approx(4 + 1));
 }
 
-// Of the mean 1.5 it is 1.5 again; of 3 times that, 4.5 and what the first layer's own sum may be off.
-TEST_CASE("operator_error: of a gate, what each layer adds up") {
-  const Gate gate{linear_of({3}, 1), linear_of({-2}, 1)};
-  const std::vector<double> units = in_units(tolerances_of(gate, {1, 1, 2}, {{1, 2}}), 2);
-  const double squeezed = 1 + 3 * (1.5 + 1.5);
-  CHECK(units[0] == Approx(1 + 2 * (3.5 + squeezed)));
+TEST_CASE("operator_error: of squeeze-and-excitation, what each layer adds up") {
+  const std::vector<double> squeezed = in_units(tolerances_of(Squeeze{1, {-3}, 1, 2}, {1, 1, 2}, {{1, -2}}), 3);
+  CHECK(squeezed[0] == Approx(3 * 1.5));
+  // Of the parts 1 and -3 their sum may be off by 4, which the second layer doubles, as it does their sum, 2.
+  const Excite excite{{}, {}, linear_of({-2}, 1)};
+  const auto tolerances = tolerances_of(excite, {1, 1, 2}, {{5, -7}, {1, -3}}, {}, {2, 1});
+  const double gate = 2 * (2 + 4), value = 4;
+  CHECK(in_units(tolerances, 2)[0] == Approx(5 * gate + 5 * value));
+  CHECK(in_units(tolerances, 2)[1] == Approx(7 * gate + 7 * value));
 }
 
 TEST_CASE("operator_error: weights that are stored in FP16 err by their rounding") {

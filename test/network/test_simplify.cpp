@@ -33,7 +33,7 @@ constexpr NamedPass kPasses[] = {
     {"remove_dead_channels", remove_dead_channels},
     {"fuse_pools", [](Network network) { return fuse_pools(std::move(network), {}); }},
     {"merge_siblings", [](Network network) { return merge_siblings(std::move(network), {}); }},
-    {"fuse_gates", [](Network network) { return fuse_gates(std::move(network), {}); }}};
+    {"fuse_excitations", [](Network network) { return fuse_excitations(std::move(network), {}); }}};
 
 }  // namespace
 
@@ -45,7 +45,7 @@ TEST_CASE("simplify: random graphs are legal and of all operators") {
     CHECK(verify(network).empty());
     for (const Operator& op : network.operators) ++kinds[kind_name(op.kind)];
   }
-  CHECK(kinds.size() == std::variant_size_v<OperatorKind> - 2);  // all but Convert and Gate, which no importer makes
+  CHECK(kinds.size() == std::variant_size_v<OperatorKind> - 3);  // all but those that no importer makes
 }
 
 TEST_CASE("simplify: each pass alone keeps the outputs of random graphs, and finds work") {
@@ -145,5 +145,5 @@ TEST_CASE("simplify: a residual block with batch normalization is three convolut
   CHECK(log == std::vector<std::string>{"drop_unread 0", "drop_identities 1", "nest_concats 0", "sink_transposes 0",
                                         "name_functions 0", "fold_pad 0", "lift_functions 0", "fold_affine 3",
                                         "fuse_epilogues 3", "merge_picks 0", "order_channels 0",
-                                        "remove_dead_channels 0", "fuse_pools 0", "merge_siblings 0", "fuse_gates 0"});
+                                        "remove_dead_channels 0", "fuse_pools 0", "merge_siblings 0", "fuse_excitations 0"});
 }

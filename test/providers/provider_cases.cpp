@@ -44,8 +44,13 @@ Linear linear(int in, int out, bool bias, Activation activation, double density 
   return op;
 }
 
-Gate gate(int in, int features, int out) {
-  Gate op{linear(in, features, true, Activation::relu), linear(features, out, true, Activation::none, 0.7)};
+Squeeze squeeze(const Shape& image, int features, int part_channels, int part_pixels) {
+  return {features, weights(image[0] * features, 5, 0.7), part_channels, part_pixels};
+}
+
+Excite excite(const Shape& image, int features) {
+  Excite op{weights(features, 6), Elementwise{ElementFunction::silu},
+            linear(features, static_cast<int>(image[0]), true, Activation::none, 0.7)};
   op.expand.function = Elementwise{ElementFunction::hard_sigmoid, 0.2F, 0.5F};
   return op;
 }
@@ -108,7 +113,10 @@ Network network_of(const ConvLayer& layer) {
 
 Network network_of(const OperatorCase& edge) {
   Network network = edge.layer ? network_of(*edge.layer) : network_of(edge.kind, edge.inputs);
-  for (const int input : network.inputs) network.tensors[static_cast<std::size_t>(input)].format = edge.from;
+  for (const int input : network.inputs) {
+    Activations& tensor = network.tensors[static_cast<std::size_t>(input)];
+    if (tensor.shape.size() == 3) tensor.format = edge.from;  // others are floats
+  }
   network.tensors[static_cast<std::size_t>(network.outputs.front())].format = edge.to;
   return network;
 }
@@ -232,25 +240,33 @@ std::vector<OperatorCase> channel_cases() {
   }
   cases.push_back({"global_average_large", GlobalAveragePool{}, {{3, 33, 32}}});
   cases.push_back({"global_average_of_several_warps", GlobalAveragePool{}, {{9, 40, 41}}});
-  const auto add_gate = [&](const Shape& shape, int features, std::int64_t out) {
-    constexpr double kGateTolerance = 4e-6;
-    const auto in = static_cast<int>(shape[0]);
-    cases.push_back({fmt::format("gate_{}_{}_{}", shape_text(shape), features, out),
-                     gate(in, features, static_cast<int>(out)),
-                     {shape},
-                     kGateTolerance});
+  constexpr double kExcitationTolerance = 4e-6;
+  const auto add_squeeze = [&](const Shape& image, int features, int part_channels, int part_pixels) {
+    cases.push_back({fmt::format("squeeze_{}_{}_{}_{}", shape_text(image), features, part_channels, part_pixels),
+                     squeeze(image, features, part_channels, part_pixels),
+                     {image},
+                     kExcitationTolerance});
   };
-  add_gate({1, 1, 1}, 1, 1);
-  add_gate({9, 5, 8}, 3, 9);
-  add_gate({20, 1, 3}, 40, 5);     // more features than channels, fewer outputs
-  add_gate({24, 40, 41}, 6, 24);   // several warps for a plane
-  add_gate({530, 2, 2}, 17, 600);  // more outputs than threads, where one block has all
-  cases.back().kind = [](Gate op) {
-    op.squeeze.bias.clear();
-    op.expand.bias.clear();
-    op.squeeze.function.reset();
-    return op;
-  }(std::get<Gate>(cases.back().kind));
+  add_squeeze({1, 1, 1}, 1, 8, 4);
+  add_squeeze({9, 5, 8}, 3, 8, 12);        // parts of four pixels, of one channel
+  add_squeeze({20, 1, 3}, 300, 8, 4);      // more features than threads
+  add_squeeze({24, 40, 41}, 6, 16, 1024);  // several warps for a plane
+  add_squeeze({530, 2, 2}, 17, 16, 4);
+  add_squeeze({64, 3, 3}, 260, 64, 9);  // more weights than shared memory is taken for
+  const auto add_excite = [&](const Shape& image, int features, std::int64_t parts) {
+    cases.push_back({fmt::format("excite_{}_{}_{}", shape_text(image), features, parts),
+                     excite(image, features),
+                     {image, {parts, features}},
+                     kExcitationTolerance});
+  };
+  add_excite({1, 1, 1}, 1, 1);
+  add_excite({9, 5, 8}, 3, 8);
+  add_excite({20, 1, 3}, 40, 5);   // more features than channels
+  add_excite({24, 40, 41}, 6, 6);  // several blocks for a plane
+  add_excite({530, 2, 2}, 17, 67);
+  add_excite({70, 7, 7}, 300, 9);  // more features than threads, more weights than shared memory is taken for
+  std::get<Excite>(cases.back().kind).bias.clear();
+  std::get<Excite>(cases.back().kind).function.reset();
   cases.push_back({"relu_many_pieces", functions[0], {{64, 96, 96}}});
   cases.push_back({"add_many_pieces", Combine{}, {{64, 96, 96}, {64, 96, 96}}});
   return cases;
@@ -502,9 +518,8 @@ std::vector<OperatorCase> octet_cases() {
       add("global_average", GlobalAveragePool{});
       cases.back().to = {};
       add("global_average_in_octets", GlobalAveragePool{});
-      add("gate", gate(static_cast<int>(channels), 5, static_cast<int>(channels)));
-      cases.back().to = {};
-      add("gate_in_octets", gate(static_cast<int>(channels), 5, 11));
+      add("squeeze", squeeze(shape, 5, 8, 24));
+      add("excite", excite(shape, 5), {{7, 5}});
       Normalize layer{Normalization::deviation, {0}, 1e-3F};
       layer.scale = ConstantOperand{{channels, 1, 1}, weights(channels, 3)};
       layer.shift = ConstantOperand{{channels, 1, 1}, weights(channels, 4)};
@@ -745,10 +760,14 @@ std::vector<OperatorCase> network_cases() {
       {"affine", affine, {stage}},
       {"residual", Combine{}, {stage, stage}},
       {"squeeze", Combine{Combination::multiply}, {stage, {stage[0], 1, 1}}},
-      {"efficientnet_gate_first", gate(32, 8, 32), {{32, 112, 112}}},
-      {"efficientnet_gate_28", gate(240, 10, 240), {{240, 28, 28}}},
-      {"efficientnet_gate_last", gate(1152, 48, 1152), {{1152, 7, 7}}},
-      {"regnet_gate_of_many_weights", gate(1296, 324, 1296), {{1296, 7, 7}}},
+      {"efficientnet_first_squeeze", squeeze({32, 112, 112}, 8, 8, 968), {{32, 112, 112}}},
+      {"efficientnet_first_excite", excite({32, 112, 112}, 8), {{32, 112, 112}, {52, 8}}},
+      {"efficientnet_28_squeeze", squeeze({240, 28, 28}, 10, 8, 784), {{240, 28, 28}}},
+      {"efficientnet_28_excite", excite({240, 28, 28}, 10), {{240, 28, 28}, {30, 10}}},
+      {"efficientnet_last_squeeze", squeeze({1152, 7, 7}, 48, 24, 52), {{1152, 7, 7}}},
+      {"efficientnet_last_excite", excite({1152, 7, 7}, 48), {{1152, 7, 7}, {48, 48}}},
+      {"regnet_many_weights_squeeze", squeeze({1296, 7, 7}, 324, 32, 52), {{1296, 7, 7}}},
+      {"regnet_many_weights_excite", excite({1296, 7, 7}, 324), {{1296, 7, 7}, {41, 324}}},
       {"resnet_linear", linear(2048, 1000, true, Activation::none), {{2048}}, kSummed},
       {"alexnet_linear", linear(9216, 4096, true, Activation::relu), {{9216}}, kSummed},
       {"alexnet_lrn", Lrn{5, 1e-4F, 0.75F, 1}, {{96, 55, 55}}, kPowers},
