@@ -58,8 +58,8 @@ struct Combine {
 struct GlobalAveragePool {};
 
 // Squeeze-and-excitation multiplies each channel by what two fully connected layers make of the means of all channels.
-// Squeeze is its first half: what parts of the image add to the sums of the first layer. A part has so many channels and
-// pixels, or what is left of them; parts of the same channels follow each other. Its output is parts x features.
+// Squeeze is its first half: what parts of the image add to the sums of the first layer. A part has so many channels
+// and pixels, or what is left of them; parts of the same channels follow each other. Its output is parts x features.
 struct Squeeze {
   int features = 1;
   std::vector<float> weights;  // features x channels

@@ -319,9 +319,12 @@ class SiblingTimes {
   std::map<LayerAndBatch, double> us_;  // of layers, and of what would be made
 };
 
-// Two launches are fewer than the four of its parts, and read no more.
+// Two launches are fewer than the four of its parts, and read no more. But each block computes all features by itself:
+// with many of them, and many images, that takes longer than the launches (docs/experiments.md).
 bool is_excitation(const Excitation& made, const CompileOptions& options) {
   const auto named = [&](const Operator* part) { return is_named(part->name, options); };
+  constexpr int kMostFeatures = 112;
+  if (std::get<Squeeze>(made.squeeze.kind).features > kMostFeatures) return false;
   return std::ranges::none_of(made.parts, named) && options.plan.empty() && !options.skip_dead_tiles;
 }
 

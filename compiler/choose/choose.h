@@ -39,8 +39,8 @@ std::vector<Candidate> alternatives(const Task& task, const CompileOptions& opti
 Choice choose(const Task& task, const CompileOptions& options);
 
 // What the passes over a graph ask: which pools behind a convolution are to be kernels of their own, which convolutions
-// with the same input one kernel, and which squeeze-and-excitations. A convolution that an option names stays what it is. `options` must
-// outlive it.
+// with the same input one kernel, and which squeeze-and-excitations. A convolution that an option names stays what it
+// is. `options` must outlive it.
 GraphChoices graph_choices(const CompileOptions& options);
 
 // The graph as programs of a batch size have it, each tensor in its format: the inputs and outputs of a network as

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -105,11 +106,10 @@ class ExcitationFuser {
 
   // Parts that are large enough to be worth a block, and few enough for every block of the second half to add up.
   static Squeeze squeeze_of(const Linear& layer, const std::vector<std::int64_t>& image) {
-    constexpr std::int64_t kPartValues = 1 << 13, kTogether = 8, kMostChannelParts = 48, kVectorPixels = 4;
-    const auto up = [](std::int64_t value, std::int64_t multiple) {
-      return ceil_div(value, multiple) * multiple;
-    };
-    const std::int64_t channels = up(ceil_div(image[0], kMostChannelParts), kTogether);
+    constexpr std::int64_t kPartValues = 1 << 13, kTogether = 8, kVectorPixels = 4, kSums = 4096;
+    const std::int64_t most = std::clamp<std::int64_t>(kSums / layer.out_features, 16, 48);
+    const auto up = [](std::int64_t value, std::int64_t multiple) { return ceil_div(value, multiple) * multiple; };
+    const std::int64_t channels = up(ceil_div(image[0], most), kTogether);
     const std::int64_t plane = image[1] * image[2], ranges = ceil_div(channels * plane, kPartValues);
     return {layer.out_features, layer.weights, static_cast<int>(channels),
             static_cast<int>(up(ceil_div(plane, ranges), kVectorPixels))};
@@ -133,6 +133,8 @@ class ExcitationFuser {
 
 }  // namespace
 
-Rewritten fuse_excitations(Network network, const Excitations& wanted) { return ExcitationFuser(std::move(network), wanted).run(); }
+Rewritten fuse_excitations(Network network, const Excitations& wanted) {
+  return ExcitationFuser(std::move(network), wanted).run();
+}
 
 }  // namespace burin

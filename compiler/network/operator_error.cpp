@@ -304,7 +304,8 @@ int longest_reduction(const Network& network, const Operator& op) {
   }
   if (const auto* excite = std::get_if<Excite>(&op.kind)) {
     const auto parts = static_cast<int>(tensor(network, op.inputs[1]).shape[0]);
-    return std::max(parts, most_nonzeros(excite->expand.weights, static_cast<std::size_t>(excite->expand.out_features)));
+    return std::max(parts,
+                    most_nonzeros(excite->expand.weights, static_cast<std::size_t>(excite->expand.out_features)));
   }
   if (const auto* lrn = std::get_if<Lrn>(&op.kind)) return lrn->size;
   if (std::holds_alternative<Softmax>(op.kind)) return static_cast<int>(in.at(0));

@@ -127,8 +127,8 @@ using PassObserver = std::function<void(const std::string& pass, const Network& 
 
 // Runs the passes in their order, and again until none finds anything more to do; of those later rounds the observer
 // hears only what changed something. Without choices every pool goes into a convolution that can, and siblings and the
-// squeeze-and-excitations become two operators wherever they can. The network must be one that verify() finds no fault with, and the
-// result is one. A network without a graph is returned as it is.
+// squeeze-and-excitations become two operators wherever they can. The network must be one that verify() finds no fault
+// with, and the result is one. A network without a graph is returned as it is.
 Network simplify(Network network, const PassObserver& observe = {}, const GraphChoices& choices = {});
 
 // What a convolution reads, and what it writes and adds.

@@ -1,5 +1,5 @@
-// Numbers in shared memory for each of the images that lie side by side, and weights that wait there. A template has the
-// constant weights_in_shared().
+// Numbers in shared memory for each of the images that lie side by side, and weights that wait there. A template has
+// the constant weights_in_shared().
 #pragma once
 
 #include "places.h"

@@ -406,12 +406,25 @@ TEST_CASE("network: names from files are printed harmlessly, and damaged graphs 
 }
 
 TEST_CASE("network: every kind of operator has its own name") {
-  std::vector<std::string_view> names = {
-      kind_name(Convolution{}), kind_name(Linear{}),    kind_name(ChannelAffine{}),     kind_name(Elementwise{}),
-      kind_name(Combine{}),     kind_name(Pool{}),      kind_name(GlobalAveragePool{}), kind_name(Lrn{}),
-      kind_name(Softmax{}),     kind_name(Concat{}),    kind_name(ChannelView{}),       kind_name(Pad{}),
-      kind_name(Reshape{}),     kind_name(Transpose{}), kind_name(Identity{}),          kind_name(Pick{}),
-      kind_name(Resample{}),    kind_name(Squeeze{}),   kind_name(Excite{})};
+  std::vector<std::string_view> names = {kind_name(Convolution{}),
+                                         kind_name(Linear{}),
+                                         kind_name(ChannelAffine{}),
+                                         kind_name(Elementwise{}),
+                                         kind_name(Combine{}),
+                                         kind_name(Pool{}),
+                                         kind_name(GlobalAveragePool{}),
+                                         kind_name(Lrn{}),
+                                         kind_name(Softmax{}),
+                                         kind_name(Concat{}),
+                                         kind_name(ChannelView{}),
+                                         kind_name(Pad{}),
+                                         kind_name(Reshape{}),
+                                         kind_name(Transpose{}),
+                                         kind_name(Identity{}),
+                                         kind_name(Pick{}),
+                                         kind_name(Resample{}),
+                                         kind_name(Squeeze{}),
+                                         kind_name(Excite{})};
   CHECK(names == std::vector<std::string_view>{"convolution", "linear", "channel_affine", "elementwise", "combine",
                                                "pool", "global_average_pool", "lrn", "softmax", "concat",
                                                "channel_view", "pad", "reshape", "transpose", "identity", "pick",

@@ -19,7 +19,8 @@ std::vector<double> tolerances_of(OperatorKind kind, const std::vector<std::int6
                                   const std::vector<std::int64_t>& others = {}) {
   GraphBuilder graph;
   std::vector<int> tensors;
-  for (std::size_t i = 0; i < inputs.size(); ++i) tensors.push_back(graph.input(i == 0 || others.empty() ? shape : others));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    tensors.push_back(graph.input(i == 0 || others.empty() ? shape : others));
   const int output = graph.add("op", std::move(kind), tensors);
   const Network network = graph.finish({output});
   const std::vector<std::span<const float>> spans(inputs.begin(), inputs.end());

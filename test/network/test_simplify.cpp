@@ -145,5 +145,6 @@ TEST_CASE("simplify: a residual block with batch normalization is three convolut
   CHECK(log == std::vector<std::string>{"drop_unread 0", "drop_identities 1", "nest_concats 0", "sink_transposes 0",
                                         "name_functions 0", "fold_pad 0", "lift_functions 0", "fold_affine 3",
                                         "fuse_epilogues 3", "merge_picks 0", "order_channels 0",
-                                        "remove_dead_channels 0", "fuse_pools 0", "merge_siblings 0", "fuse_excitations 0"});
+                                        "remove_dead_channels 0", "fuse_pools 0", "merge_siblings 0",
+                                        "fuse_excitations 0"});
 }

@@ -115,7 +115,8 @@ Network network_of(const OperatorCase& edge) {
   Network network = edge.layer ? network_of(*edge.layer) : network_of(edge.kind, edge.inputs);
   for (const int input : network.inputs) {
     Activations& tensor = network.tensors[static_cast<std::size_t>(input)];
-    if (tensor.shape.size() == 3) tensor.format = edge.from;  // others are floats
+    const bool is_sums = std::holds_alternative<Excite>(edge.kind) && tensor.shape.size() != 3;
+    if (!is_sums) tensor.format = edge.from;
   }
   network.tensors[static_cast<std::size_t>(network.outputs.front())].format = edge.to;
   return network;

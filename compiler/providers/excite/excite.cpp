@@ -1,4 +1,5 @@
-// The features of squeeze-and-excitation, the second layer and the product, by blocks that have some channels and pixels.
+// The features of squeeze-and-excitation, the second layer and the product, by blocks that have some channels and
+// pixels.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +13,7 @@ namespace {
 struct ExciteBlock {
   std::int64_t channels, elements;  // words of a channel, or of as many as lie side by side
   std::int64_t pixel_blocks, channel_blocks, run_words, shared_bytes;
-  int vector, sharers;
+  int vector, sum_vector, sharers;
   bool weights_in_shared;
 };
 
@@ -26,8 +27,7 @@ class ExciteProvider : public PlainProvider {
   bool can(const Task& task) const override {
     if (task.get<Excite>() == nullptr || task.reads.size() != 2) return false;
     const TensorFormat input = task.reads[0].format();
-    return input.layout != TensorLayout::nchw4 && task.writes.format() == input &&
-           task.reads[1].format().is_plain() &&
+    return input.layout != TensorLayout::nchw4 && task.writes.format() == input && task.reads[1].format().is_plain() &&
            block_of(task, 1).shared_bytes <= arch_of(task).max_shared_per_block;
   }
 
@@ -37,9 +37,9 @@ class ExciteProvider : public PlainProvider {
     const int steps = chosen != nullptr ? static_cast<int>(chosen->integers.at("steps")) : steps_for(task);
     const ExciteBlock block = block_of(task, steps);
     if (block.vector == 1) set_narrow(plan);
-    plan.residual().alignment = kWordBytes;
+    if (block.sum_vector == 1) plan.residual().alignment = kWordBytes;
     LaunchGeometry& launch = plan.launch();
-    launch.threads = kThreads;
+    launch.threads = threads_of(task);
     launch.tiles_per_image = block.channel_blocks * block.pixel_blocks;
     launch.shared_bytes = static_cast<int>(block.shared_bytes);
     set_word_images(plan);
@@ -49,6 +49,7 @@ class ExciteProvider : public PlainProvider {
                         {"steps", steps},
                         {"features", op.expand.in_features},
                         {"parts", task.inputs[1][0]},
+                        {"sum_vector", block.sum_vector},
                         {"sharers", block.sharers},
                         {"block_channels", block.channels},
                         {"stored_channels", read_channels(task)},
@@ -89,7 +90,10 @@ class ExciteProvider : public PlainProvider {
   }
 
  private:
-  static constexpr int kThreads = 256, kMostSteps = 8;
+  static constexpr int kMostSteps = 8;
+  // Of eight images side by side a block has eight times the features to compute: more blocks then cover each other.
+  static int threads_of(const Task& task) { return images(task) == kMostImages ? 256 : 512; }
+  static constexpr int kMostImages = 8;
   static constexpr std::int64_t kMostSharedWeights = 48 << 10;  // bytes: several blocks still fit on a multiprocessor
   static std::int64_t together(const Task& task) { return channels_together(task.reads[0].layout); }
   static std::int64_t images(const Task& task) { return images_together(task.reads[0].layout); }
@@ -107,7 +111,7 @@ class ExciteProvider : public PlainProvider {
   static int steps_for(const Task& task) {
     const std::int64_t words = plane_words(task) * (read_channels(task) / together(task)) *
                                ceil_div(task.batch, images(task)),
-                       turn = std::int64_t{arch_of(task).multiprocessors} * kThreads * vector_of(task);
+                       turn = std::int64_t{arch_of(task).multiprocessors} * threads_of(task) * vector_of(task);
     int steps = 1;
     while (steps < kMostSteps && words >= 2 * turn * steps) steps *= 2;
     return steps;
@@ -118,7 +122,7 @@ class ExciteProvider : public PlainProvider {
     const Excite& op = *task.get<Excite>();
     ExciteBlock block{};
     block.vector = vector_of(task);
-    const std::int64_t plane = plane_words(task), most = std::int64_t{kThreads} * steps * block.vector;
+    const std::int64_t plane = plane_words(task), most = std::int64_t{threads_of(task)} * steps * block.vector;
     const std::int64_t planes = read_channels(task) / together(task);
     const std::int64_t own = std::clamp<std::int64_t>(most / plane, 1, planes);
     block.pixel_blocks = ceil_div(plane, most);
@@ -128,11 +132,13 @@ class ExciteProvider : public PlainProvider {
     const std::int64_t features = op.expand.in_features, sums = features * images(task);
     block.run_words = round_up(block.channels * (features + 1) + features, kVectorWords);
     block.weights_in_shared = block.run_words * kWordBytes <= kMostSharedWeights;
-    block.sharers = static_cast<int>(std::clamp<std::int64_t>(kThreads / sums, 1, task.inputs[1][0]));
+    block.sum_vector = features % kVectorWords == 0 && is_wide(task.reads[1]) ? kVectorWords : 1;
+    block.sharers =
+        static_cast<int>(std::clamp<std::int64_t>(threads_of(task) * block.sum_vector / sums, 1, task.inputs[1][0]));
     const std::int64_t floats = (block.sharers + 1) * sums + block.channels * images(task);
-    block.shared_bytes = round_up(kSharedReserveBytes + floats * kWordBytes +
-                                      (block.weights_in_shared ? block.run_words * kWordBytes : 0),
-                                  kWideAccessBytes);
+    block.shared_bytes = round_up(
+        kSharedReserveBytes + floats * kWordBytes + (block.weights_in_shared ? block.run_words * kWordBytes : 0),
+        kWideAccessBytes);
     return block;
   }
 
@@ -140,12 +146,13 @@ class ExciteProvider : public PlainProvider {
     constexpr double kStepClocks = 1200;  // barriers, and ways to the sums and to shared memory
     const ExciteBlock block = block_of(task, static_cast<int>(plan.integers.at("steps")));
     const Excite& op = *task.get<Excite>();
-    const double blocks = static_cast<double>(plan.launch().tiles_per_image) *
-                          static_cast<double>(ceil_div(task.batch, images(task)));
-    const double turns = std::ceil(blocks / (4.0 * arch_of(task).multiprocessors));
-    const double sums = static_cast<double>(task.inputs[1][0] * op.expand.in_features * images(task)) / kThreads;
-    const double clocks =
-        turns * (kStepClocks + 8 * sums + static_cast<double>(block.channels * op.expand.in_features) / kWarpSize);
+    const double blocks =
+        static_cast<double>(plan.launch().tiles_per_image) * static_cast<double>(ceil_div(task.batch, images(task)));
+    const double turns = std::ceil(blocks / (2.0 * arch_of(task).multiprocessors));
+    const double sums =
+        static_cast<double>(task.inputs[1][0] * op.expand.in_features * images(task)) / threads_of(task);
+    const double clocks = turns * (kStepClocks + 8 * sums / block.sum_vector +
+                                   static_cast<double>(block.channels * op.expand.in_features) / kWarpSize);
     return {.busy_us = clocks_us(clocks, arch_of(task)), .waits = 2, .activation_bytes = activation_bytes(task)};
   }
 };

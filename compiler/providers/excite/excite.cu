@@ -2,9 +2,9 @@
 // that lie side by side. It loads them, adds up the parts of the features' sums, computes what its channels are
 // multiplied by from its rows of the second layer, and multiplies.
 //
-// Weights, in words, of the channels of one block after the other, each beginning at a multiple of four: for each channel
-// those of all features, the biases of the channels, the biases of the features. They are fetched before the launch before
-// has ended.
+// Weights, in words, of the channels of one block after the other, each beginning at a multiple of four: for each
+// channel those of all features, the biases of the channels, the biases of the features. They are fetched before the
+// launch before has ended.
 #define BURIN_TEMPLATE_DEF "compiler/providers/excite/excite.def"
 #include "templates/kernels/of_images.h"
 
@@ -17,8 +17,8 @@ BURIN_DEVICE u32 feature_bias_start() { return bias_start() + block_channels(); 
 BURIN_DEVICE u32 run_words() { return divide_up(feature_bias_start() + features(), kQuadWords) * kQuadWords; }
 BURIN_DEVICE u32 channel_block() { return block_of_image() / pixel_blocks(); }
 
-// Shared memory, of floats: the weights; what each of a feature's sharers has added up, for the images side by side; the
-// features; what channels are multiplied by.
+// Shared memory, of floats: the weights; what each of a feature's sharers has added up, for the images side by side;
+// the features; what channels are multiplied by.
 BURIN_DEVICE u32 sums_count() { return features() * images(); }
 BURIN_DEVICE u32 sums_start() { return kSharedStart + (weights_in_shared() ? run_words() * kWordBytes : 0); }
 BURIN_DEVICE u32 features_start() { return sums_start() + sharers() * sums_count() * kWordBytes; }
@@ -40,19 +40,25 @@ BURIN_DEVICE Piece piece_of(u32 step) {
   return {(first + own) * plane() + word, own * together + word / place_words() % together, exists};
 }
 
-// Each thread has every so many-th part of one feature of one image.
+// Each thread has every so many-th part of one feature of one image, or of as many as are loaded at once.
 BURIN_DEVICE void add_up_parts(const float* sums, i32 batch) {
+  const u32 of_sharer = sums_count() / sum_vector(), of_image = features() / sum_vector();
 #pragma nounroll
-  for (u32 i = burin_dev_thread(); i < sharers() * sums_count(); i += block_threads()) {
-    const u32 of_sharer = i % sums_count(), image = of_sharer / features(), feature = of_sharer % features();
-    const u32 read = at_most(first_image() + image, static_cast<u32>(batch) - 1);
+  for (u32 i = burin_dev_thread(); i < sharers() * of_sharer; i += block_threads()) {
+    const u32 sum_of = i % of_sharer, feature = sum_of % of_image * sum_vector();
+    const u32 read = at_most(first_image() + sum_of / of_image, static_cast<u32>(batch) - 1);
     const float* parts_of_image = residual_of(sums, read);
-    float sum = 0;
+    f32x4 sum = {0, 0, 0, 0};
 #pragma unroll 8
-    for (u32 part = i / sums_count(); part < static_cast<u32>(parts()); part += sharers()) {
-      sum += burin_dev_global_load(parts_of_image, bytes_of(part * features() + feature));
+    for (u32 part = i / of_sharer; part < static_cast<u32>(parts()); part += sharers()) {
+      sum = sum + load(sum_vector(), parts_of_image, bytes_of(part * features() + feature));
     }
-    burin_dev_shared_store(sums_start() + i * kWordBytes, 0, sum);
+    const u32 place = sums_start() + i * sum_vector() * kWordBytes;
+    if (sum_vector() == kQuadWords) {
+      burin_dev_shared_store4(place, 0, sum);
+    } else {
+      burin_dev_shared_store(place, 0, sum[0]);
+    }
   }
 }
 

@@ -64,7 +64,7 @@ class SqueezeProvider : public PlainProvider {
 
  private:
   static constexpr int kThreads = 256;
-  static constexpr std::int64_t kMostSharedWeights = 48 << 10;  // bytes: several blocks still fit on a multiprocessor
+  static constexpr std::int64_t kMostSharedWeights = 96 << 10;  // bytes: two blocks still fit on a multiprocessor
   static std::int64_t together(const Task& task) { return channels_together(task.reads[0].layout); }
   static std::int64_t read_channels(const Task& task) { return round_up(task.inputs[0][0], together(task)); }
   static std::int64_t channel_parts(const Task& task) {
@@ -87,8 +87,9 @@ class SqueezeProvider : public PlainProvider {
   static std::int64_t shared_bytes(const Task& task) {
     const Squeeze& op = *task.get<Squeeze>();
     const std::int64_t floats = (warps(task) + 1) * std::int64_t{op.part_channels} * images(task);
-    return round_up(kSharedReserveBytes + floats * kWordBytes + (weights_in_shared(op) ? run_words(op) * kWordBytes : 0),
-                    kWideAccessBytes);
+    return round_up(
+        kSharedReserveBytes + floats * kWordBytes + (weights_in_shared(op) ? run_words(op) * kWordBytes : 0),
+        kWideAccessBytes);
   }
   static std::int64_t images(const Task& task) { return images_together(task.reads[0].layout); }
 
@@ -106,8 +107,8 @@ class SqueezeProvider : public PlainProvider {
     constexpr double kChannelClocks = 8;  // of the features' sums, one channel after the other
     constexpr double kBytesPerClock = 40;
     const Squeeze& op = *task.get<Squeeze>();
-    const double blocks = static_cast<double>(plan.launch().tiles_per_image) *
-                          static_cast<double>(ceil_div(task.batch, images(task)));
+    const double blocks =
+        static_cast<double>(plan.launch().tiles_per_image) * static_cast<double>(ceil_div(task.batch, images(task)));
     const double turns = std::ceil(blocks / arch_of(task).multiprocessors);
     const double bytes = static_cast<double>(part_words(task) * kWordBytes) *
                          static_cast<double>(ceil_div(op.part_channels, together(task)));

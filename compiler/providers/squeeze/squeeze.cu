@@ -1,8 +1,8 @@
 // squeeze: the first half of squeeze-and-excitation. A block has a part of an image, or of the images that lie side by
 // side: it adds up its channels' pixels, and multiplies the sums by its columns of the first layer's weights.
 //
-// Weights, in words, of the channels of one part after the other, each beginning at a multiple of four: for each channel
-// those of all features. They are fetched before the launch before has ended.
+// Weights, in words, of the channels of one part after the other, each beginning at a multiple of four: for each
+// channel those of all features. They are fetched before the launch before has ended.
 #define BURIN_TEMPLATE_DEF "compiler/providers/squeeze/squeeze.def"
 #include "templates/kernels/planes.h"
 
