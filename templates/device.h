@@ -142,6 +142,10 @@ BURIN_PRIMITIVE void burin_dev_exit() __attribute__((noreturn));  // ends this t
 // The value that the thread whose number differs in the bits of `distance` (below 32) passed. All threads of the block
 // must call it, with the same distance; orders nothing.
 BURIN_PRIMITIVE float burin_dev_shuffle_xor(float value, u32 distance);
+// What all 32 threads of a warp call alike: a bit for each lane whose condition holds, which orders nothing; and a
+// barrier of the warp, which orders what its threads do with shared memory.
+BURIN_PRIMITIVE u32 burin_dev_ballot(u32 condition);
+BURIN_PRIMITIVE void burin_dev_warp_barrier();
 
 // ---- tensor cores (sm_80): what the threads of a warp do together, each with its part of the matrices
 // All 32 must call these alike; they order nothing. Lane l has g = l / 4 and t = l % 4, and a word holds two halves,

@@ -341,6 +341,11 @@ BURIN_INLINE float burin_dev_shuffle_xor(float value, u32 distance) {
   constexpr u32 kAllLanes = 0xFFFFFFFF, kLastLane = 31;
   return __nvvm_shfl_sync_bfly_f32(kAllLanes, value, distance, kLastLane);
 }
+BURIN_INLINE u32 burin_dev_ballot(u32 condition) {
+  constexpr u32 kAllLanes = 0xFFFFFFFF;
+  return __nvvm_vote_ballot_sync(kAllLanes, condition != 0);
+}
+BURIN_INLINE void burin_dev_warp_barrier() { __asm__ volatile("bar.warp.sync 0xFFFFFFFF;" ::: "memory"); }
 
 // The assembler makes one predicated instruction of the two.
 BURIN_INLINE float burin_dev_fma_if(u32 condition, float a, float b, float sum) {

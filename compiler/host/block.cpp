@@ -313,6 +313,20 @@ std::optional<std::string> Block::gate_wait(std::uint32_t gate, std::uint32_t ph
   return std::nullopt;
 }
 
+std::uint32_t Block::ballot(std::uint32_t condition) {
+  constexpr std::uint32_t kMeetToVote = 0xFFFE0000;  // a number that no other meeting has
+  const Warp warp = meet_warp(kMeetToVote, {condition});
+  std::uint32_t bits = 0;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) bits |= std::uint32_t{warp[lane][0] != 0} << lane;
+  return bits;
+}
+
+void Block::warp_barrier() {
+  constexpr std::uint32_t kMeetAtBarrier = 0xFFFE0001;  // as above
+  meet_warp(kMeetAtBarrier, {});
+  shared_.pass_warp_barrier(thread_);
+}
+
 std::optional<std::string> Block::gate_release(std::uint32_t gate) {
   constexpr std::uint32_t kMeetToRelease = 0xFFFF0000;  // a number that no other meeting has
   const Warp warp = meet_warp(kMeetToRelease + gate, {});

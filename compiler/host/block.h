@@ -81,6 +81,8 @@ class Block {
     const WarpWords& operator[](std::uint32_t of_lane) const { return first[of_lane]; }
   };
   Warp meet_warp(std::uint32_t what, const WarpWords& given);
+  std::uint32_t ballot(std::uint32_t condition);
+  void warp_barrier();
   // Where all threads of the caller's warp have come: the warp has done with what it read.
   std::optional<std::string> gate_release(std::uint32_t gate);
   GroupProducts& products() { return products_[static_cast<std::size_t>(thread_)]; }

@@ -253,6 +253,8 @@ void keep_order(u32) noexcept {}  // what a thread does keeps its order anyway
 void fence() noexcept { Block::current().fence(); }
 u32 broadcast(u32 value) noexcept { return Block::current().broadcast(value); }
 float shuffle_xor(float value, u32 distance) noexcept { return Block::current().shuffle_xor(value, distance); }
+u32 ballot(u32 condition) noexcept { return Block::current().ballot(condition); }
+void warp_barrier() noexcept { Block::current().warp_barrier(); }
 void exit_thread() noexcept { Block::current().end_thread(); }
 
 u32 count_arrival(u64 counter, u32 last) noexcept {
@@ -587,6 +589,8 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_count_arrival", address_of(count_arrival)},
       {"burin_dev_broadcast", address_of(broadcast)},
       {"burin_dev_shuffle_xor", address_of(shuffle_xor)},
+      {"burin_dev_ballot", address_of(ballot)},
+      {"burin_dev_warp_barrier", address_of(warp_barrier)},
       {"burin_dev_shared_load_rows", address_of(shared_load_rows)},
       {"burin_dev_multiply_f16", address_of(multiply<FactorType::f16>)},
       {"burin_dev_multiply_bf16", address_of(multiply<FactorType::bf16>)},

@@ -22,6 +22,7 @@ SharedMemory::SharedMemory(int bytes, int threads)
     : words_(static_cast<std::size_t>(bytes) / kWordBytes),
       flights_(words_.size()),
       copiers_(static_cast<std::size_t>(threads) + kGates),
+      warp_barriers_(static_cast<std::size_t>(threads)),
       gates_(threads) {}
 
 void SharedMemory::begin_block() {
@@ -34,6 +35,7 @@ void SharedMemory::begin_block() {
     for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) words_[gate_word(gate, byte)] = Word{};
   }
   gates_.begin_block();
+  std::fill(warp_barriers_.begin(), warp_barriers_.end(), 0U);
   if (interval_ >= kIntervalHeadroom) {
     std::fill(words_.begin(), words_.end(), Word{});
     std::fill(loads_by_others_.begin(), loads_by_others_.end(), 0U);
@@ -48,6 +50,7 @@ std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread
   Word& word = words_[address / kWordBytes];
   word.value = value;
   word.written = interval_;
+  word.written_after = warp_barriers(thread);
   word.writer = static_cast<std::uint16_t>(thread);
   return std::nullopt;
 }
@@ -160,6 +163,7 @@ void SharedMemory::land(std::size_t number, std::uint32_t finished) {
   Copier& copier = copiers_[number];
   while (copier.first != kNone && flights_[copier.first].batch < finished) {
     words_[copier.first].written = interval_;
+    if (number < threads()) words_[copier.first].written_after = warp_barriers(static_cast<int>(number));
     copier.first = flights_[copier.first].next;
   }
 }
@@ -330,7 +334,7 @@ std::optional<std::string> SharedMemory::check_write(const char* access, std::ui
         "between",
         address, access, thread, issuer(word.writer));
   }
-  if (word.read == interval_ && word.reader != thread) {
+  if (word.read == interval_ && word.reader != thread && !read_before_warp_barrier(word, thread)) {
     const std::string reader =
         word.reader == kManyReaders ? std::string("several threads") : fmt::format("thread {}", word.reader);
     return fmt::format(

@@ -3,7 +3,8 @@
 // or a run of words by a bulk copy, whose arrival is waited for at a gate.
 //
 // "When" is the barrier interval: the number of barriers that all threads of the block have passed. Two accesses of one
-// word by different threads in one interval are unordered on the GPU; unless both are reads, that is a race.
+// word by different threads in one interval are unordered on the GPU; unless both are reads, that is a race. Threads of
+// one warp are also ordered by the barriers of their warp.
 //
 // Blocks of a cluster load from each other. Their accesses are ordered by cluster barriers alone: what a block has
 // written since the last one cannot be loaded by others, and what others have loaded since then it cannot write.
@@ -33,6 +34,8 @@ class SharedMemory {
   void begin_interval() { ++interval_; }
   // All threads of the cluster have.
   void begin_cluster_interval() { cluster_interval_ = ++interval_; }
+  // The thread has met all others of its warp at a barrier of theirs.
+  void pass_warp_barrier(int thread) { ++warp_barriers_[static_cast<std::size_t>(thread)]; }
 
   std::optional<std::string> load(std::uint32_t address, int thread, float& value) {
     const std::uint32_t index = address / kWordBytes;
@@ -44,11 +47,13 @@ class SharedMemory {
       word.read = interval_;
       word.reader = static_cast<std::uint16_t>(thread);
       word.readers = {};
+      word.read_after = 0;
     } else if (word.reader != thread) {
       word.reader = kManyReaders;
     }
     word.readers = {std::max(word.readers.count, gates_.releases(thread)),
                     word.readers.warps | Gates::warp_bit(thread)};
+    word.read_after = std::max(word.read_after, warp_barriers(thread));
     value = word.value;
     return std::nullopt;
   }
@@ -115,6 +120,7 @@ class SharedMemory {
     std::uint16_t writer = 0;
     std::uint16_t reader = 0;  // of that interval; kManyReaders: several threads
     WarpTime readers;          // of that interval
+    std::uint32_t written_after = 0, read_after = 0;  // warp barriers that the last writer, or reader, had passed
   };
   // Words in flight are chained in the order of their copies, one chain per thread and per gate: nothing is allocated.
   struct Flight {
@@ -127,10 +133,19 @@ class SharedMemory {
   };
 
   std::size_t threads() const { return copiers_.size() - kGates; }
+  std::uint32_t warp_barriers(int thread) const { return warp_barriers_[static_cast<std::size_t>(thread)]; }
+  // Whether all that read the word in this interval are of the thread's warp and did so before its last barrier.
+  bool read_before_warp_barrier(const Word& word, int thread) const {
+    return word.readers.warps == Gates::warp_bit(thread) && word.read_after < warp_barriers(thread);
+  }
   // Whether the thread may access what was written in this interval.
   bool knows(std::uint32_t index, int thread) const {
     const std::size_t writer = words_[index].writer;
-    if (writer < threads()) return static_cast<int>(writer) == thread;
+    if (writer < threads()) {
+      const bool same_warp = Gates::warp_bit(static_cast<int>(writer)) == Gates::warp_bit(thread);
+      return static_cast<int>(writer) == thread ||
+             (same_warp && words_[index].written_after < warp_barriers(thread));
+    }
     if (writer == kBitSetters || stored_by_halves(words_[index])) return false;
     return gates_.passed(static_cast<std::uint32_t>(writer - threads()), thread) > flights_[index].batch;
   }
@@ -150,6 +165,7 @@ class SharedMemory {
   std::vector<Word> words_;
   std::vector<Flight> flights_;
   std::vector<Copier> copiers_;  // threads, then gates
+  std::vector<std::uint32_t> warp_barriers_;  // that each thread has passed
   Gates gates_;
   // Intervals are counted on from block to block, so that a new block need not clear the words.
   std::uint32_t first_interval_ = 1, interval_ = 1;
