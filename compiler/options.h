@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/providers/provider.h"
+#include "ir/activation_zeros.h"
 #include "ir/element_type.h"
 #include "ir/kernel.h"
 #include "ir/network.h"
@@ -112,6 +113,8 @@ struct CompileOptions {
   std::vector<TunedKernel> tuned;                 // what was measured
   KernelKinds kernels;                            // which providers may make the kernels of which convolutions
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
+  // Of the inputs of convolutions, by their names: zeros that were counted, or made up.
+  std::map<std::string, ActivationZeros> activation_zeros = {};
   bool siblings = true;                           // convolutions with the same input may become one
   bool libraries = true;                          // kernels may have calls of libraries
   ElementType io = ElementType::f32;              // of a network's inputs and outputs, which are in nchw

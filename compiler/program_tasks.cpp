@@ -40,6 +40,8 @@ void set_convolution(Task& task, const ConvLayer& layer, const CompileOptions& o
   task.precision = task.writes.element == ElementType::f32 ? Precision::fp32 : precision;
   if (task.writes.element == ElementType::f32) task.factors = factors_of(precision);
   task.activity_maps = options.skip_dead_tiles;
+  const auto zeros = options.activation_zeros.find(layer.name);
+  if (zeros != options.activation_zeros.end()) task.zeros = zeros->second;
 }
 
 // The same of a fully connected layer, whose tensors are FP32.

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ir/activation_zeros.h"
 #include "ir/element_type.h"
 #include "ir/factor_type.h"
 #include "ir/kernel.h"
@@ -30,6 +32,7 @@ struct Task {
   std::vector<std::string> archs = {"sm_90"};  // whose limits it keeps
   Precision precision = Precision::fp32;       // of a convolution
   FactorType factors = FactorType::f32;        // what a convolution on FP32 tensors may round its inputs and weights to
+  std::optional<ActivationZeros> zeros = {};   // of a convolution's input, where they are known
   bool activity_maps = false;                  // it skips what its input's map calls dead, and marks its output's
   // What the weights of a fully connected layer are in memory, f32 or f16, which they are rounded to; biases and
   // arithmetic are FP32.

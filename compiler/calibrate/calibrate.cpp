@@ -16,7 +16,6 @@
 namespace burin {
 namespace {
 
-constexpr int kRandomImages = 4;          // as many as verify compares of a network
 constexpr std::size_t kNamedTensors = 6;  // in one message
 constexpr std::size_t kReasonNameBytes = 64;
 
@@ -35,64 +34,6 @@ std::string reason_of(const Overflow& overflow) {
   return fmt::format("{}, beyond {}", describe(overflow, kReasonNameBytes), end_of(overflow.element));
 }
 
-std::vector<float> random_values(const Network& network, std::int64_t elements, std::uint64_t seed) {
-  // random_tensor() is uniform in [-1, 1], whose standard deviation is 1 / sqrt(3).
-  const auto scale = static_cast<float>(network.input_std * std::sqrt(3.0));
-  std::vector<float> values = random_tensor(elements, seed);
-  for (float& value : values) value *= scale;
-  return values;
-}
-
-const CalibrationInput& input_named(const std::vector<CalibrationInput>& inputs, const std::string& name) {
-  const auto found = std::ranges::find(inputs, name, &CalibrationInput::input);
-  if (found == inputs.end()) fail(ErrorKind::usage, "--calibrate: nothing is given for the input '{}'", name);
-  return *found;
-}
-
-// Of all inputs of the network.
-SampleImages sample_images(const Network& network, const std::vector<CalibrationInput>& given) {
-  SampleImages images;
-  for (std::size_t i = 0; i < network.inputs.size(); ++i) {
-    const Activations& tensor = network.tensors[static_cast<std::size_t>(network.inputs[i])];
-    const std::int64_t elements = tensor.elements();
-    if (given.empty()) {
-      images.count = kRandomImages;
-      images.inputs.push_back(random_values(network, kRandomImages * elements, i + 1));
-      continue;
-    }
-    const std::vector<float>& values = input_named(given, tensor.name).values;
-    const auto size = static_cast<std::int64_t>(values.size());
-    if (size == 0 || size % elements != 0) {
-      fail(ErrorKind::bad_input, "--calibrate: {} values are no images of the input '{}', which has {}", size,
-           tensor.name, elements);
-    }
-    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
-      fail(ErrorKind::bad_input, "--calibrate: the images of the input '{}' hold NaN or infinity", tensor.name);
-    }
-    const int count = static_cast<int>(size / elements);
-    if (i > 0 && count != images.count) {
-      fail(ErrorKind::bad_input, "--calibrate: {} images of the input '{}', but {} of '{}'", count, tensor.name,
-           images.count, network.tensors[static_cast<std::size_t>(network.inputs[0])].name);
-    }
-    images.count = count;
-    images.inputs.push_back(values);
-  }
-  return images;
-}
-
-// The images of one of several graphs.
-SampleImages images_of(const Network& graph, const Network& network, const SampleImages& images) {
-  SampleImages result{.inputs = {}, .count = images.count};
-  for (const int input : graph.inputs) {
-    const std::string& name = graph.tensors[static_cast<std::size_t>(input)].name;
-    const auto is_same = [&](int other) { return network.tensors[static_cast<std::size_t>(other)].name == name; };
-    const auto at = std::ranges::find_if(network.inputs, is_same) - network.inputs.begin();
-    BURIN_CHECK(at < std::ssize(network.inputs), "the input '{}' is one of a layer alone", name);
-    result.inputs.push_back(images.inputs[static_cast<std::size_t>(at)]);
-  }
-  return result;
-}
-
 // Convolutions and fully connected layers.
 std::int64_t layers(const Network& network) {
   return std::ranges::count_if(network.operators, [](const Operator& op) {
@@ -108,7 +49,7 @@ class Calibration {
 
   Calibrated run() {
     result_.precisions = options_.precisions;
-    const SampleImages images = sample_images(network_, asked_.inputs);
+    const SampleImages images = sample_images(network_, asked_.inputs, "--calibrate");
     if (network_.separate) {
       for (const Operator& op : network_.operators) {
         const Network graph = network_of(network_, op);

@@ -7,16 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "compiler/calibrate/sample_images.h"
 #include "compiler/options.h"
 #include "ir/network.h"
 
 namespace burin {
-
-// Images of each of Network::inputs, in their order, one behind the other.
-struct SampleImages {
-  std::vector<std::vector<float>> inputs;
-  int count = 0;
-};
 
 // A tensor with values that a half type cannot hold, and the layers that would compute with it in that type.
 struct Overflow {

@@ -1,0 +1,40 @@
+// Zeros of a feature map: how many there are, and how they lie together.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace burin {
+
+// Of a feature map, or of many, the share of runs that are zero all through. A run are neighbours in the order of a
+// channel's plane; the next one begins where it ends, and the last one of a plane may be shorter. A kernel that looks
+// at so many pixels at once skips that share.
+struct ActivationZeros {
+  static constexpr std::array<int, 4> kRuns = {1, 2, 4, 8};
+  std::array<double, kRuns.size()> dead = {};
+
+  double share() const { return dead.front(); }
+  // Of runs of any length: between the nearest two that are known, or as the longest are.
+  double dead_runs(int length) const;
+  // Another share of zeros that lie together as these do.
+  ActivationZeros with_share(double share) const;
+  bool operator==(const ActivationZeros&) const = default;
+};
+
+class ZeroCounter {
+ public:
+  // Planes of so many values, one behind the other.
+  void add(std::span<const double> values, std::int64_t plane);
+  void add(std::span<const float> values, std::int64_t plane);
+  // Of all that was added, which must be something.
+  ActivationZeros zeros() const;
+
+ private:
+  template <typename Value>
+  void count(std::span<const Value> values, std::int64_t plane);
+
+  std::array<std::int64_t, ActivationZeros::kRuns.size()> runs_ = {}, dead_ = {};
+};
+
+}  // namespace burin
