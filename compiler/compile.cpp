@@ -5,11 +5,13 @@
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/choose/choose.h"
+#include "compiler/choose/pays_from.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/kernel_job.h"
 #include "compiler/make_kernel.h"
 #include "compiler/network/passes.h"
 #include "compiler/observer.h"
+#include "compiler/parallel_for.h"
 #include "compiler/reentry.h"
 #include "ir/error.h"
 #include "ir/package/device_memory.h"
@@ -127,6 +129,17 @@ class NetworkCompiler {
          *options_.memory_limit, bytes);
   }
 
+  // What the zeros of the inputs are worth, where they are known.
+  void add_zeros(const KernelJobs& jobs, std::vector<std::optional<PackagedKernel>>& kernels) const {
+    for_each_parallel(jobs.kernels.size(), options_.jobs, [&](std::size_t i) {
+      const KernelJob& job = jobs.kernels[i];
+      if (!kernels[i] || !kernels[i]->kernel.layer) return;
+      std::optional<InputZeros>& zeros = kernels[i]->kernel.layer->zeros;
+      zeros.reset();
+      if (job.task.zeros) zeros = InputZeros{job.task.zeros->share(), skipping_pays_from(job.task, job.compared)};
+    });
+  }
+
   CompileResult compile(KernelJobs jobs) const {
     MadeKernels made = make_kernels(jobs.kernels, options_, reentry_, progress_);
     CompileResult result;
@@ -147,6 +160,7 @@ class NetworkCompiler {
     manifest.memory_limit = options_.memory_limit;
     if (!result.stopped_early) manifest.batches = options_.curve;
     if (!result.stopped_early) manifest.programs = finish_programs(jobs, made.kernels, network_);
+    add_zeros(jobs, made.kernels);
     for (std::optional<PackagedKernel>& kernel : made.kernels) {
       if (!kernel) continue;
       if (const auto kept = options_.kept.find(kernel->kernel.op); kept != options_.kept.end()) {

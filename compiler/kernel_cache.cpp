@@ -219,8 +219,9 @@ std::string choice_key(const Task& task, const CompileOptions& options) {
   const TunedKernel* tuned = find_tuned(options, task);
   const std::string measured =
       tuned == nullptr ? "" : fmt::format("{} {}", tuned->candidate.estimate.us, tuned->candidate.plan);
+  const std::string zeros = task.zeros ? fmt::format("{}", fmt::join(task.zeros->dead, " ")) : "";
   return content_hash({program_hash(), task_hash(task), options.kernels.of(task.name),
-                       options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan, measured});
+                       options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan, measured, zeros});
 }
 
 Choice cached_choice(const Task& task, const CompileOptions& options) {

@@ -163,8 +163,8 @@ class JobList {
     for (const Program& program : planned.programs()) jobs_.programs.push_back({program, {}});
     for (std::size_t i = 0; i < choices.size(); ++i) {
       ProgramJob& job = jobs_.programs[planned.programs_of_tasks()[i]];
-      job.program.steps[job.kernels.size()].options = std::move(choices[i].options);
-      job.kernels.push_back(kernel_of(planned.tasks()[i], choices[i].candidate));
+      job.kernels.push_back(kernel_of(planned.tasks()[i], choices[i]));
+      job.program.steps[job.kernels.size() - 1].options = std::move(choices[i].options);
     }
     return std::move(jobs_);
   }
@@ -175,7 +175,8 @@ class JobList {
            job.task.writes == task.writes;
   }
 
-  std::size_t kernel_of(const Task& task, const Candidate& candidate) {
+  std::size_t kernel_of(const Task& task, const Choice& choice) {
+    const Candidate& candidate = choice.candidate;
     // Whoever launches a layer by itself asks for the kernel of a batch size.
     for (const std::size_t i : kernels_of_[task.name]) {
       if (!network_.separate && is_same(jobs_.kernels[i], task, candidate)) return i;
@@ -186,6 +187,7 @@ class JobList {
     KernelJob& job = jobs_.kernels.emplace_back();
     job.task = task;
     job.candidate = candidate;
+    job.compared = choice.options;
     // What a kernel costs is in proportion to its nonzeros where each is an instruction, but for a part that all have.
     const bool baked = candidate.provider == kBakedProvider;
     job.work = kFixedWork + (baked ? static_cast<double>(nonzeros_of(task)) : 0);

@@ -21,6 +21,7 @@ namespace burin {
 struct KernelJob {
   Task task;
   Candidate candidate;
+  std::vector<KernelOption> compared;  // Choice::options
   std::string suffix;  // of the symbol: tells apart operators whose names reduce to the same, and kernels of one
   std::string folder;  // of its dump
   double work = 0;     // what compiling it takes, in nonzeros

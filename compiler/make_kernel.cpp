@@ -188,7 +188,7 @@ MadeKernels make_kernels(const std::vector<KernelJob>& jobs, const CompileOption
   int done = 0;
   std::mutex mutex;
   const auto make = [&](std::size_t i) {
-    const auto& [task, candidate, suffix, folder, work] = jobs[i];
+    const auto& [task, candidate, compared, suffix, folder, work] = jobs[i];
     std::optional<PackagedKernel>& kernel = made.kernels[i];
     const std::string symbol = candidate.symbol + suffix;
     const bool edited = reentry.is_for(task);

@@ -167,6 +167,15 @@ struct MultipliedColumns {
   bool operator==(const MultipliedColumns&) const = default;
 };
 
+// Zeros that the input of a convolution was taken to have when its kernel was chosen.
+struct InputZeros {
+  double share = 0;
+  // The share from which on a kernel that skips zeros is estimated to take less time than all that do not. Nothing:
+  // none does, whatever the share.
+  std::optional<double> pays_from = {};
+  bool operator==(const InputZeros&) const = default;
+};
+
 // What a convolution's kernel computes, beside its weights.
 struct KernelLayer {
   ConvShape shape;
@@ -176,6 +185,7 @@ struct KernelLayer {
   // them; else empty.
   std::string data = {};
   std::optional<MultipliedColumns> multiplied = {};  // nothing: nobody has counted
+  std::optional<InputZeros> zeros = {};              // nothing: nobody has said
   // Nonzeros among the weights that are multiplied; nothing where that is not known, or none are.
   std::optional<double> fill() const;
   bool operator==(const KernelLayer&) const = default;

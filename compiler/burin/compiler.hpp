@@ -93,6 +93,8 @@ struct CompileSettings {
   std::string precision = "fp32";             // as --precision
   std::vector<CalibrationInput> calibration;  // as --calibrate, for every input; empty: random ones, if any are needed
   std::optional<double> max_error;            // as --max-error
+  std::vector<CalibrationInput> activations;  // as --activations, for every input; empty: none
+  std::string activation_sparsity;            // as --activation-sparsity; "": not said
   std::optional<std::string> layout;          // nothing: what the precision has by default
   std::string kernels = "auto";               // as --kernels
   std::string plan;                           // as --plan

@@ -29,9 +29,9 @@ std::vector<const Provider*> allowed_providers(const Task& task, const CompileOp
              task.get<Linear>() != nullptr && named != options.kernels.of_layers.end()) {
     kind = named->second;
   }
-  if (kind != kAutoKind) {
-    std::erase_if(allowed, [&](const Provider* provider) { return provider->name() != kind; });
-  }
+  std::erase_if(allowed, [&](const Provider* provider) {
+    return kind == kAutoKind ? provider->needs_zeros() && !task.zeros : provider->name() != kind;
+  });
   std::ranges::stable_sort(allowed, {}, [&](const Provider* p) { return std::isfinite(p->most_us(task)); });
   return allowed;
 }
@@ -121,6 +121,7 @@ std::vector<Candidate> quick_candidates(const Task& task,
   std::vector<Candidate> candidates;
   for (const Provider* provider : providers()) {
     if (std::isfinite(provider->most_us(task)) || provider->needs_measuring()) continue;
+    if (provider->needs_zeros() && !task.zeros) continue;
     for (Candidate& candidate : provider->propose(task, {.worthwhile_us = worthwhile_us})) {
       candidates.push_back(std::move(candidate));
     }

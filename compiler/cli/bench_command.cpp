@@ -10,7 +10,9 @@
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/network_bench.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/cli/table.h"
+#include "compiler/cli/tensor_files.h"
 #include "compiler/execute/executor.h"
 #include "compiler/import/names.h"
 #include "compiler/measure/layer_times.h"
@@ -26,9 +28,16 @@ struct BenchArguments {
   const CLI::App* command = nullptr;  // says what was given
   std::string package;
   std::string device = "cuda:0";
-  std::optional<std::string> batches, layer, baseline, json, dead;
+  std::optional<std::string> batches, layer, baseline, json, dead, activation_sparsity;
+  std::vector<std::string> activations;
   bool no_overlap = false;  // of networks
   BenchOptions options;
+};
+
+// What all rows read: nothing of them where random values do.
+struct GivenActivations {
+  std::optional<SyntheticZeros> zeros;
+  std::vector<float> images;  // of the only layer's input, in NCHW, one behind the other
 };
 
 struct BenchRow {
@@ -112,6 +121,23 @@ std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments
   return rows;
 }
 
+// Images of the input of the only layer that is measured.
+std::vector<float> read_layer_images(const std::vector<std::string>& given, const std::vector<BenchRow>& rows) {
+  const Kernel& kernel = *rows.front().kernel;
+  for (const BenchRow& row : rows) {
+    if (row.kernel->op == kernel.op) continue;
+    fail(ErrorKind::usage,
+         "--activations {}: are the input of one layer, and '{}' and '{}' are measured; --layer names it",
+         given.front(), kernel.op, row.kernel->op);
+  }
+  const std::string what = fmt::format("layer '{}'", kernel.op);
+  const std::string file = files_of({"--activations", "input"}, given, {kernel.op + ".input"}, what).front();
+  NpyTensor tensor = read_npy(file);
+  const ConvShape& shape = kernel.layer->shape;
+  images_of(tensor, file, what + "'s input", {shape.in_channels, shape.in_h, shape.in_w});
+  return std::move(tensor.values);
+}
+
 std::string ratio_text(const std::optional<double>& ratio) { return ratio ? fmt::format("{:.2f}", *ratio) : "-"; }
 
 std::string time_text(const std::optional<CudnnTime>& time) { return time ? microseconds_text(time->median_us) : "-"; }
@@ -191,6 +217,8 @@ std::string print_json(const std::vector<BenchRow>& rows, const BenchArguments& 
   nlohmann::ordered_json document = bench_document(arguments.package, device);
   document["copies"] = arguments.options.copies;
   document["input_buffers"] = kInputBuffers;
+  if (arguments.activation_sparsity) document["activation_sparsity"] = *arguments.activation_sparsity;
+  if (!arguments.activations.empty()) document["activations"] = arguments.activations;
   document["rows"] = nlohmann::ordered_json::array();
   if (cudnn_version) document["cudnn"] = *cudnn_version;
   for (const BenchRow& row : rows) {
@@ -240,19 +268,30 @@ int bench_package(const BenchArguments& arguments) {
   // Complains before anything takes time.
   const std::vector<int> batches = arguments.batches ? parse_batches(*arguments.batches) : std::vector<int>{};
   if (arguments.json && *arguments.json != "-") check_output_file("--json", *arguments.json, {arguments.package});
+  GivenActivations given;
+  if (arguments.activation_sparsity) given.zeros = parse_synthetic_zeros(*arguments.activation_sparsity);
+  const std::initializer_list<std::string> of_inputs = {"--activations", "--activation-sparsity", "--dead"};
+  for (const std::string& option : of_inputs) {
+    if (arguments.command->count(option) == 0) continue;
+    for (const std::string& other : of_inputs) {
+      if (other != option) refuse_given(*arguments.command, {other}, option + " says what kernels read");
+    }
+  }
   const Package package = read_given_package(arguments.package);
-  const bool by_layer = arguments.layer || arguments.baseline || arguments.dead;
+  const bool by_layer = arguments.layer || arguments.baseline || arguments.dead || given.zeros;
   if (!holds_layers(package.manifest) && !by_layer) {
     refuse_given(*arguments.command, {"--copies"}, "a network's steps evict each other's code; it is for layers");
-    return bench_network_package({arguments.package, gpu_to_measure_on(arguments.device, arguments.package).ordinal,
-                                  batches, arguments.options.samples, !arguments.no_overlap, arguments.json},
-                                 package);
+    return bench_network_package(
+        {arguments.package, gpu_to_measure_on(arguments.device, arguments.package).ordinal, batches,
+         arguments.options.samples, !arguments.no_overlap, arguments.json, arguments.activations},
+        package);
   }
   if (arguments.no_overlap) {
     fail(ErrorKind::usage, "--no-overlap is for whole networks, and this measures layers by themselves");
   }
   std::vector<BenchRow> rows = choose_rows(package.manifest, arguments, batches);
   if (arguments.dead) rows = with_dead_inputs(rows, *arguments.dead);
+  if (!arguments.activations.empty() && !rows.empty()) given.images = read_layer_images(arguments.activations, rows);
 
   const DeviceChoice choice = gpu_to_measure_on(arguments.device, arguments.package);
   const Device device = Device::open(choice.ordinal);
@@ -269,7 +308,9 @@ int bench_package(const BenchArguments& arguments) {
     double without_us = 0;
     for (BenchRow& row : rows) {
       progress.update(done++, static_cast<int>(rows.size()), row.kernel->op);
-      row.times = bench.time(*row.kernel, row.batch, row.dead);
+      const std::int64_t elements = row.kernel->layer->shape.input_elements() * row.batch;
+      const std::vector<float> values = repeated(given.images, elements);
+      row.times = bench.time(*row.kernel, row.batch, {.dead = row.dead, .zeros = given.zeros, .values = values});
       if (!row.dead) without_us = row.times.cold.median_us;
       row.without_us = without_us;
       progress.finished(fmt::format("{} b{} ({} of {})", row.kernel->op, row.batch, done, rows.size()));
@@ -313,6 +354,16 @@ void add_bench_command(CLI::App& app, Action& action) {
   add_option(*command, "--dead LIST", arguments->dead,
              "Time each kernel also with activity maps and inputs of which these shares of the (cell, channel) "
              "blocks are zero, e.g. 0,0.5,0.9");
+  command
+      ->add_option("--activations", arguments->activations,
+                   "What the network, or the only layer that is measured, reads, [N,C,H,W] as .npy, in place of random "
+                   "values; again and again where a batch has more images; NAME=FILE for each of several inputs")
+      ->type_name("[NAME=]FILE")
+      ->expected(1)
+      ->take_all();
+  add_option(*command, "--activation-sparsity SHARE", arguments->activation_sparsity,
+             fmt::format("Layers by themselves, with zeros among their random inputs: 0.8, or 0.8:blobs; patterns: {}",
+                         known_names<ZeroPattern>()));
   command->add_flag("--no-overlap", arguments->no_overlap,
                     "Network: no kernel is launched before those that it waits for have ended altogether");
   add_option(*command, "--json FILE", arguments->json,

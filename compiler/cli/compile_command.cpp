@@ -42,7 +42,7 @@ struct CompileArguments {
   std::string input;
   std::optional<std::string> output;
   std::optional<std::string> archs, layout;
-  std::vector<std::string> calibrate;
+  std::vector<std::string> calibrate, activations;
   std::string batches = "1";
   bool no_ptx = false;
   bool no_verify = false;
@@ -142,10 +142,10 @@ void check_effects(const CompileArguments& arguments) {
                  fmt::format("--stop-after {} writes no package", stop));
   }
   if (stop == "layer" || stop == "pattern") {
-    refuse_given(
-        command,
-        {"--plan", "--kernels", "--linear-storage", "--calibrate", "--max-error", "--memory-limit", "--objective"},
-        fmt::format("--stop-after {} ends before there is a plan", stop));
+    refuse_given(command,
+                 {"--plan", "--kernels", "--linear-storage", "--calibrate", "--max-error", "--activations",
+                  "--activation-sparsity", "--memory-limit", "--objective"},
+                 fmt::format("--stop-after {} ends before there is a plan", stop));
   }
   if (!options.from_file) refuse_given(command, {"--no-verify"}, "it is for --from, and nothing was edited");
   const std::vector<std::string> of_cache = {"--cache", "--cache-limit"};
@@ -163,9 +163,11 @@ void check_outputs(const CompileArguments& arguments, const std::string& output)
   for (const std::optional<std::string>& file : {options.from_file, arguments.import.options.geometry_file}) {
     if (file) inputs.push_back(*file);
   }
-  for (const std::string& file : arguments.calibrate) {
-    inputs.push_back(file);
-    inputs.push_back(file.substr(file.find('=') + 1));  // of NAME=FILE
+  for (const std::vector<std::string>* files : {&arguments.calibrate, &arguments.activations}) {
+    for (const std::string& file : *files) {
+      inputs.push_back(file);
+      inputs.push_back(file.substr(file.find('=') + 1));  // of NAME=FILE
+    }
   }
   if (options.makes_package()) {
     check_output_file(arguments.output ? "--output" : "--output, by default", output, inputs);
@@ -335,13 +337,13 @@ std::string cache_folder(const CacheArguments& arguments) {
   return folder.string();
 }
 
-// What --calibrate gives, for each input of the network, or of each of its layers.
-std::vector<CalibrationInput> read_calibration(const std::vector<std::string>& given, const Network& network,
-                                               ElementType io) {
+// The images that an option gives, for each input of the network, or of each of its layers.
+std::vector<CalibrationInput> read_images(const std::string& option, const std::vector<std::string>& given,
+                                          const Network& network, ElementType io) {
   if (given.empty()) return {};
   std::vector<std::string> names;
   for (const int input : network.inputs) names.push_back(network.tensors[static_cast<std::size_t>(input)].name);
-  const std::vector<std::string> files = files_of({"--calibrate", "input"}, given, names, network.source);
+  const std::vector<std::string> files = files_of({option, "input"}, given, names, network.source);
   std::vector<CalibrationInput> inputs;
   int images = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -420,7 +422,8 @@ int compile(const CompileArguments& arguments) {
   if (options.from_file) parse_from(options, network);
   check_open_precision(arguments, options);
   check_options(network, options);
-  settings.calibration = read_calibration(arguments.calibrate, network, options.io);
+  settings.calibration = read_images("--calibrate", arguments.calibrate, network, options.io);
+  settings.activations = read_images("--activations", arguments.activations, network, options.io);
   check_tuned_layers(arguments, network);
   const std::optional<Network> imported =
       options.from_file && !arguments.no_verify ? std::optional(network) : std::nullopt;
@@ -496,6 +499,19 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->type_name("[NAME=]FILE")
       ->expected(1)
       ->take_all();
+  command
+      ->add_option(
+          "--activations", arguments->activations,
+          "Inputs on which zeros of feature maps are counted, as --calibrate: kernels that skip zeros are then "
+          "candidates for convolutions")
+      ->type_name("[NAME=]FILE")
+      ->expected(1)
+      ->take_all();
+  add_option(
+      *command, "--activation-sparsity SHARE", arguments->settings.activation_sparsity,
+      fmt::format("The same without inputs, as if every convolution read such a share of zeros: 0.8, or 0.8:blobs; "
+                  "patterns: {}",
+                  known_names<ZeroPattern>()));
   add_option(*command, "--layout NAME", arguments->layout,
              "How inputs, outputs and residuals lie in memory: nchw (default), nchw4 (4 channels side by side); "
              "half tensors: n2chw (2 images side by side; default), n8c8hw (8 of 8 channels)");

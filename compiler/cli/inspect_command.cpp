@@ -114,11 +114,14 @@ std::string print_table(const std::vector<InspectRow>& rows) {
 
 nlohmann::ordered_json to_json(const InspectRow& row) {
   const Kernel& kernel = row.kernel;
+  const std::optional<InputZeros> zeros = kernel.layer ? kernel.layer->zeros : std::nullopt;
   nlohmann::ordered_json entry = {{"layer", kernel.op}, {"batch", kernel.planned_batch}};
   add_layer(entry, row);
   entry.update({{"provider", kernel.provider},
                 {"precision", kernel.precision},
                 {"kept_in_fp32", kernel.kept_in_fp32},
+                {"input_zeros", known_json(zeros ? std::optional(zeros->share) : std::nullopt)},
+                {"skipping_pays_from", known_json(zeros ? zeros->pays_from : std::nullopt)},
                 {"plan", kernel.plan_short},
                 {"input_layout", to_string(kernel.form.input().layout)},
                 {"output_layout", to_string(kernel.form.output().layout)},
@@ -139,6 +142,20 @@ void print_kept(const std::vector<InspectRow>& rows) {
     if (!kernel.kept_in_fp32.empty() && told.insert(kernel.op).second) table.add({kernel.op, kernel.kept_in_fp32});
   }
   if (!told.empty()) print_data("\n" + table.print());
+}
+
+// What zeros the kernels were chosen for.
+void print_zeros(const std::vector<InspectRow>& rows) {
+  Table table({"zeros of the input", ">batch", ">share", ">skipping pays from", "chosen"});
+  bool known = false;
+  for (const auto& [kernel, code] : rows) {
+    if (!kernel.layer || !kernel.layer->zeros) continue;
+    known = true;
+    const InputZeros& zeros = *kernel.layer->zeros;
+    table.add({kernel.op, fmt::format("{}", kernel.planned_batch), percent_text(zeros.share),
+               zeros.pays_from ? percent_text(zeros.pays_from) : "no share", kernel.provider});
+  }
+  if (known) print_data("\n" + table.print());
 }
 
 void print_tuning(const std::vector<InspectRow>& rows) {
@@ -310,6 +327,7 @@ int inspect(const InspectArguments& arguments) {
     if (whole) print_data(print_network(package.manifest, arguments.arch, arguments.memory) + "\n");
     if (!rows.empty()) print_data(print_table(rows));
     print_kept(rows);
+    print_zeros(rows);
     if (arguments.tuning) print_tuning(rows);
   }
   return 0;

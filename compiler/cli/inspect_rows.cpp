@@ -107,11 +107,11 @@ std::optional<double> live_share(const Kernel& kernel) {
 }
 std::optional<double> fill(const Kernel& kernel) { return kernel.layer ? kernel.layer->fill() : std::nullopt; }
 
+}  // namespace
+
 std::string percent_text(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f} %", 100 * *share) : std::string();
 }
-
-}  // namespace
 
 std::string live_text(const Kernel& kernel) { return percent_text(live_share(kernel)); }
 std::string fill_text(const Kernel& kernel) { return percent_text(fill(kernel)); }

@@ -25,6 +25,9 @@ struct InspectRow {
   WeightForms forms() const { return *weight_forms(kernel); }
 };
 
+// "43.1 %"; empty where it is not known.
+std::string percent_text(const std::optional<double>& share);
+
 // Of a kernel that multiplies gathered columns: how many of them live, and how many of the weights that it multiplies
 // are no zeros: "43.1 %". Empty for others, and in JSON null.
 std::string live_text(const Kernel& kernel);

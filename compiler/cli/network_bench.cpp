@@ -4,7 +4,9 @@
 
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/cli/table.h"
+#include "compiler/cli/tensor_files.h"
 #include "compiler/execute/executor.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
@@ -98,6 +100,23 @@ nlohmann::ordered_json to_json(const NetworkBench& bench) {
   return entry;
 }
 
+// Of each input of the network.
+std::vector<std::vector<float>> read_network_images(const std::vector<std::string>& given, const Manifest& manifest) {
+  std::vector<std::vector<float>> images;
+  if (given.empty()) return images;
+  const std::vector<const Buffer*> inputs = manifest.programs.front().inputs();
+  std::vector<std::string> names;
+  for (const Buffer* input : inputs) names.push_back(input->tensor);
+  const std::vector<std::string> files = files_of({"--activations", "input"}, given, names, "the network");
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const ElementType element = inputs[i]->format.is_loose() ? inputs[i]->format.element : ElementType::f32;
+    NpyTensor tensor = read_npy(files[i], element);
+    images_of(tensor, files[i], fmt::format("the network's input '{}'", names[i]), inputs[i]->shape);
+    images.push_back(std::move(tensor.values));
+  }
+  return images;
+}
+
 }  // namespace
 
 nlohmann::ordered_json measurement_json(const Measurement& m) {
@@ -130,14 +149,17 @@ bool write_document(const std::string& file, const std::string& document) {
 
 NetworkBench bench_network(const Device& device, const Stream& stream, const LoadedNetwork& network,
                            const Manifest& manifest, int batch, const NetworkOptions& options,
-                           const NetworkMeasureOptions& measure_options) {
+                           const NetworkMeasureOptions& measure_options,
+                           const std::vector<std::vector<float>>& images) {
   std::vector<DeviceBuffer> tensors;
   NetworkIo io;
   io.batch = batch;
   for (const NetworkTensor& input : network.inputs(batch)) {
-    // Which value is where does not matter.
     const std::int64_t count = input.bytes(batch) / bytes_of(input.element);
-    const std::vector<std::byte> values = to_elements(input.element, random_tensor(count, kInputSeed));
+    // Which of random values is where does not matter.
+    const std::vector<float> given =
+        images.empty() ? random_tensor(count, kInputSeed) : repeated(images[io.inputs.size()], count);
+    const std::vector<std::byte> values = to_elements(input.element, given);
     tensors.emplace_back(device, std::span<const std::byte>(values));
     io.inputs.push_back(tensors.back().data<void>());
   }
@@ -188,6 +210,7 @@ std::string benches_json(const NetworkBenchArguments& arguments, const DeviceInf
 }
 
 int bench_network_package(const NetworkBenchArguments& arguments, const Package& package) {
+  const std::vector<std::vector<float>> images = read_network_images(arguments.activations, package.manifest);
   const Device device = Device::open(arguments.ordinal);
   // Not an owner: the package outlives what is loaded of it.
   const std::shared_ptr<const Package> shared(std::shared_ptr<void>(), &package);
@@ -203,7 +226,7 @@ int bench_network_package(const NetworkBenchArguments& arguments, const Package&
       progress.update(static_cast<int>(benches.size()), static_cast<int>(batches.size()),
                       fmt::format("batch {}", batch));
       benches.push_back(bench_network(device, stream, network, package.manifest, batch,
-                                      {.programmatic = arguments.programmatic}, options));
+                                      {.programmatic = arguments.programmatic}, options, images));
       progress.finished(fmt::format("batch {} ({} of {})", batch, benches.size(), batches.size()));
     }
   }

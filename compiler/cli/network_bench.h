@@ -22,8 +22,9 @@ struct NetworkBenchArguments {
   int ordinal = 0;
   std::vector<int> batches;  // empty: those that the network was compiled for
   int samples = 100;
-  bool programmatic = true;         // NetworkOptions::programmatic
-  std::optional<std::string> json;  // a file, or "-": standard output instead of the tables
+  bool programmatic = true;                   // NetworkOptions::programmatic
+  std::optional<std::string> json;            // a file, or "-": standard output instead of the tables
+  std::vector<std::string> activations = {};  // [NAME=]FILE for each input; empty: random values
 };
 
 int bench_network_package(const NetworkBenchArguments& arguments, const Package& package);
@@ -43,10 +44,12 @@ struct NetworkBench {
   std::vector<StepRow> steps;  // as many as times.steps
 };
 
-// Measures a batch size on random inputs.
+// Measures a batch size. `images`: of each input of the network, in their order, again and again where a batch has
+// more; empty: random values.
 NetworkBench bench_network(const Device& device, const Stream& stream, const LoadedNetwork& network,
                            const Manifest& manifest, int batch, const NetworkOptions& options,
-                           const NetworkMeasureOptions& measure_options);
+                           const NetworkMeasureOptions& measure_options,
+                           const std::vector<std::vector<float>>& images = {});
 
 // A summary, then the steps of each; and all figures as JSON.
 std::string print_benches(const NetworkBenchArguments& arguments, const DeviceInfo& device,

@@ -79,6 +79,15 @@ int images_of(const NpyTensor& tensor, const std::string& path, const std::strin
   return batched ? static_cast<int>(shape[0]) : 1;
 }
 
+std::vector<float> repeated(const std::vector<float>& values, std::int64_t count) {
+  std::vector<float> result;
+  if (values.empty()) return result;
+  const auto wanted = static_cast<std::size_t>(count);
+  result.reserve(wanted);
+  for (std::size_t i = 0; i < wanted; ++i) result.push_back(values[i % values.size()]);
+  return result;
+}
+
 std::string_view npy_type_text(ElementType element) {
   return element == ElementType::f32   ? "float32"
          : element == ElementType::f16 ? "float16"

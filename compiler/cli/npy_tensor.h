@@ -25,6 +25,9 @@ NpyTensor read_npy(const std::string& path, ElementType element = ElementType::f
 int images_of(const NpyTensor& tensor, const std::string& path, const std::string& what,
               const std::vector<std::int64_t>& image);
 
+// `count` of the values, from the first on, again and again; none of none.
+std::vector<float> repeated(const std::vector<float>& values, std::int64_t count);
+
 // What an array of such elements is in a .npy file, for people: "float32", "float16", "uint16, the bits of bfloat16".
 std::string_view npy_type_text(ElementType element);
 

@@ -19,7 +19,7 @@ struct VerifyArguments {
   std::string package, against;
   std::optional<std::string> geometry;
   std::string device = "auto";
-  std::optional<std::string> batch;
+  std::optional<std::string> batch, activation_sparsity;
   std::optional<std::uint64_t> seed;
   bool no_code = false;
   bool json = false;
@@ -63,6 +63,7 @@ auto comparing_with(const std::string& path, const Manifest& manifest, const Wor
 int verify_package(VerifyArguments arguments) {
   VerifyOptions& options = arguments.options;
   options.batch = one_batch(arguments);
+  if (arguments.activation_sparsity) options.zeros = parse_synthetic_zeros(*arguments.activation_sparsity);
   if (arguments.device.starts_with("cuda")) {
     refuse_given(*arguments.command, {"--jobs"}, "a GPU verifies one kernel after the other");
   }
@@ -127,6 +128,8 @@ void add_verify_command(CLI::App& app, Action& action) {
   add_option(*command, "--device DEVICE", arguments->device, "auto (default), host, cuda or cuda:N");
   add_option(*command, "--batch N", arguments->batch, "Images (default: what each program was compiled for)");
   add_option(*command, "--seed N", arguments->seed, "Of the random inputs (default: a new one)");
+  add_option(*command, "--activation-sparsity SHARE", arguments->activation_sparsity,
+             fmt::format("Zeros among the random inputs: 0.8, or 0.8:blobs; patterns: {}", known_names<ZeroPattern>()));
   add_option(*command, "--jobs N", arguments->options.jobs,
              "Kernels at once on the host (default: one for each processor)")
       ->check(whole_number(0, kMaxJobs));

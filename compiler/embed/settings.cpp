@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "compiler/calibrate/count_zeros.h"
 #include "compiler/choose/batch_choice.h"
 #include "compiler/choose/choose.h"
 #include "compiler/import/names.h"
@@ -34,6 +35,15 @@ ElementType parse_io(const std::string& text) {
   }
   check_choice("--io", text, known);
   return element_of(*parse_enum<Precision>(text));
+}
+
+LayerZeros zeros_of(const Network& graph, const CompileSettings& settings, const PipelineWatch& watch) {
+  if (!settings.activation_sparsity.empty()) {
+    return made_up_zeros(graph, parse_synthetic_zeros(settings.activation_sparsity));
+  }
+  return count_zeros(graph, settings.activations, [&](int done, int all) {
+    if (watch.calibrating) watch.calibrating({done, all, "zeros of feature maps"});
+  });
 }
 
 }  // namespace
@@ -71,6 +81,13 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
   check_choice("--objective", settings.objective, {kObjectives.begin(), kObjectives.end()});
   options.objective = *parse_enum<Objective>(settings.objective);
   if (settings.memory_limit != 0) options.memory_limit = settings.memory_limit;
+  if (!settings.activation_sparsity.empty()) {
+    if (!settings.activations.empty()) {
+      fail(ErrorKind::usage, "--activations says what zeros there are, and so does --activation-sparsity {}: give one",
+           settings.activation_sparsity);
+    }
+    (void)parse_synthetic_zeros(settings.activation_sparsity);
+  }
   options.plan = settings.plan;
   find_provider(options.kernels.all == kAutoKind ? std::string(kBakedProvider) : options.kernels.all)
       ->check_choices(options.plan);
@@ -130,6 +147,11 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
     options.batches = std::move(chosen.batches);
     options.curve = std::move(chosen.curve);
     options.batch_ranges.clear();
+  }
+  if (!settings.activation_sparsity.empty() || !settings.activations.empty()) {
+    check_options(network, options);
+    const Network graph = prepare_graph(network, std::nullopt, graph_choices(options));
+    options.activation_zeros = zeros_of(graph, settings, watch);
   }
   if (settings.tune > 0) {
     TunedNetwork tuned = tune_on_gpu(prepare_graph(network, std::nullopt, graph_choices(options)), options,

@@ -7,23 +7,39 @@
 #include "ir/baked_plan_activity.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
 
 constexpr std::uint64_t kInputSeed = 1;  // times do not depend on the values
-constexpr std::uint64_t kDeadSeed = 2;
+constexpr std::uint64_t kDeadSeed = 2, kZerosSeed = 3;
+
+// Images of a kernel's input as they lie in its memory, each where the tensor says that it begins.
+std::vector<float> in_memory(const KernelTensor& input, std::span<const float> nchw, int batch) {
+  const std::vector<float> dense = from_nchw(input.layout, nchw, input.channels, input.rows, input.cols);
+  BURIN_CHECK(input.runs == 1, "an input of {} runs", input.runs);
+  const auto groups = static_cast<std::size_t>(ceil_div(batch, images_together(input.layout)));
+  const auto pitch = static_cast<std::size_t>(input.image_words * input.elements_per_word());
+  const std::size_t image = dense.size() / groups;
+  std::vector<float> memory((groups - 1) * pitch + image);
+  for (std::size_t i = 0; i < groups; ++i) {
+    std::copy_n(dense.begin() + static_cast<std::ptrdiff_t>(i * image), image,
+                memory.begin() + static_cast<std::ptrdiff_t>(i * pitch));
+  }
+  return memory;
+}
 
 // What the launches of a kernel read and write: inputs in turn, code in turn.
 class LaunchSet {
  public:
-  // With `dead`, launches have activity maps.
   LaunchSet(const Device& device, const std::vector<LoadedPackage>& copies, const Kernel& kernel, int batch,
-            std::optional<double> dead, int input_buffers)
+            const LayerInput& input, int input_buffers)
       : batch_(batch) {
     for (const LoadedPackage& copy : copies) kernels_.push_back(copy.kernel_by_symbol(kernel.symbol));
     const KernelTensor& tensor = kernel.form.input();
-    const std::vector<float> values = dead ? values_with_dead_blocks(device, kernel, *dead) : values_of(tensor);
+    const std::vector<float> values =
+        input.dead ? values_with_dead_blocks(device, kernel, *input.dead) : input_elements(tensor, batch, input);
     const std::vector<float> words = pack_words(tensor.element, values);
     for (int i = 0; i < input_buffers; ++i) inputs_.emplace_back(device, std::span<const float>(words));
     output_ = DeviceBuffer(device, static_cast<std::size_t>(first().output_shape().tensor_bytes(batch)));
@@ -48,14 +64,6 @@ class LaunchSet {
   }
 
  private:
-  // Which value is where does not matter without maps, but what fills up channels must be zero.
-  std::vector<float> values_of(const KernelTensor& input) const {
-    if (!fills_with_zeros(input.layout)) {
-      return random_tensor(first().input_shape().tensor_elements(batch_), kInputSeed);
-    }
-    const std::int64_t image = std::int64_t{input.channels} * input.rows * input.cols;
-    return from_nchw(input.layout, random_tensor(image * batch_, kInputSeed), input.channels, input.rows, input.cols);
-  }
   std::vector<float> values_with_dead_blocks(const Device& device, const Kernel& kernel, double dead) {
     const ConvShape& shape = kernel.layer->shape;
     const KernelTensor* in_map = kernel.form.find(TensorRole::input_map);
@@ -83,6 +91,18 @@ class LaunchSet {
 
 }  // namespace
 
+std::vector<float> input_elements(const KernelTensor& tensor, int batch, const LayerInput& input) {
+  if (!input.values.empty()) return in_memory(tensor, input.values, batch);
+  // Which of random values is where does not matter, but what fills up channels must be zero.
+  if (!input.zeros && !fills_with_zeros(tensor.layout)) {
+    return random_tensor(tensor.spanned_words(batch) * tensor.elements_per_word(), kInputSeed);
+  }
+  const std::int64_t image = std::int64_t{tensor.channels} * tensor.rows * tensor.cols;
+  std::vector<float> values = random_tensor(image * batch, kInputSeed);
+  if (input.zeros) set_zeros(*input.zeros, values, tensor.channels, tensor.rows, tensor.cols, kZerosSeed);
+  return in_memory(tensor, values, batch);
+}
+
 Bench::Bench(const Device& device, const Package& package, const BenchOptions& options)
     : device_(device), options_(options), stream_(device) {
   const std::shared_ptr<const Package> shared(std::shared_ptr<void>(), &package);  // not an owner
@@ -91,8 +111,8 @@ Bench::Bench(const Device& device, const Package& package, const BenchOptions& o
   }
 }
 
-KernelTimes Bench::time(const Kernel& record, int batch, std::optional<double> dead) const {
-  const LaunchSet set(device_, copies_, record, batch, dead, kInputBuffers);
+KernelTimes Bench::time(const Kernel& record, int batch, const LayerInput& input) const {
+  const LaunchSet set(device_, copies_, record, batch, input, kInputBuffers);
   const auto launch = [&](CUstream_st* stream, const LoadedKernel& kernel, int turn) {
     kernel.launch(stream, set.io(turn), set.workspace());
   };
@@ -109,8 +129,8 @@ KernelTimes Bench::time(const Kernel& record, int batch, std::optional<double> d
   return times;
 }
 
-Measurement Bench::time_in_chain(const Kernel& record, int batch) const {
-  const LaunchSet set(device_, copies_, record, batch, {}, 1);
+Measurement Bench::time_in_chain(const Kernel& record, int batch, const LayerInput& input) const {
+  const LaunchSet set(device_, copies_, record, batch, input, 1);
   return measure_chain(
       device_, stream_, [&](int i) { return set.copy(i).prepared(set.io(i), set.workspace().view()); },
       measure_options());

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "compiler/synthetic_zeros.h"
 #include "ir/package/package.h"
 #include "runtime/bench/measure.h"
 
@@ -26,18 +28,28 @@ struct KernelTimes {
   double skipped = 0;       // of all tiles and input channels, the share in which the channel was skipped
 };
 
+// What the launches of a layer's kernel read, beside random values.
+struct LayerInput {
+  std::optional<double> dead = {};  // of the (cell, channel) blocks of its activity map, the share that is zero
+  std::optional<SyntheticZeros> zeros = {};  // of random values
+  std::span<const float> values = {};        // images in NCHW, as many as the batch; empty: random ones
+};
+
+// The elements of a kernel's input as they lie in its memory, from its first image on.
+std::vector<float> input_elements(const KernelTensor& tensor, int batch, const LayerInput& input);
+
 // Loads a package several times over, each time with its own copy of the code.
 class Bench {
  public:
   // `package` must outlive the bench.
   Bench(const Device& device, const Package& package, const BenchOptions& options);
 
-  // One kernel at `batch` images, random inputs. With `dead`, this share of the (cell, channel) blocks of its input's
-  // activity map, which it must have, is zero, and the launches have maps; without, they have none.
-  KernelTimes time(const Kernel& record, int batch, std::optional<double> dead = {}) const;
+  // One kernel at `batch` images. With LayerInput::dead launches have activity maps, as its kernel must; without, they
+  // have none.
+  KernelTimes time(const Kernel& record, int batch, const LayerInput& input = {}) const;
   // One launch among others of the same kernel that follow it as the steps of a network do: each with code and weights
   // of its own, and with an input that the L2 cache holds as far as it can, where the step before would have left it.
-  Measurement time_in_chain(const Kernel& record, int batch) const;
+  Measurement time_in_chain(const Kernel& record, int batch, const LayerInput& input = {}) const;
   // The scratch memory of such a launch: of a library's call, what the library asks for.
   std::int64_t workspace_bytes(const Kernel& record, int batch) const;
 

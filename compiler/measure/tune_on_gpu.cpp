@@ -77,10 +77,10 @@ void GpuMeasurer::run(const Package& package, int batch, std::span<const float> 
   std::ranges::copy(made.front(), output.begin());
 }
 
-LaunchTime GpuMeasurer::time(const Package& package, int batch) {
+LaunchTime GpuMeasurer::time(const Package& package, int batch, std::span<const float> input) {
   const Kernel& kernel = package.manifest.kernels.front();
   const Bench bench(device_, package, bench_options());
-  const double us = bench.time_in_chain(kernel, batch).median_us;
+  const double us = bench.time_in_chain(kernel, batch, {.dead = {}, .zeros = {}, .values = input}).median_us;
   return {us, kSamples, bench.workspace_bytes(kernel, batch)};
 }
 

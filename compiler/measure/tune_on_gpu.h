@@ -30,7 +30,7 @@ class GpuMeasurer : public Measurer {
   TuningDevice device() const override;
   void run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
            std::span<float> output) override;
-  LaunchTime time(const Package& package, int batch) override;
+  LaunchTime time(const Package& package, int batch, std::span<const float> input) override;
   bool usable() override;
   // Why no library's call can be measured; empty: it can. What device() says of libraries follows from it.
   std::string missing_library();

@@ -80,6 +80,10 @@ class Provider {
   // names the provider.
   virtual bool needs_measuring() const { return false; }
 
+  // Whether what its kernels take hangs on the zeros of the input: where Task::zeros does not say them, it is left out
+  // unless a person names the provider.
+  virtual bool needs_zeros() const { return false; }
+
   // What its best candidate surely does not exceed, from nothing but sizes; infinity: nothing is known.
   virtual double most_us(const Task&) const { return std::numeric_limits<double>::infinity(); }
 

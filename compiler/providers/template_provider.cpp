@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "compiler/specialise/template_module.h"
+#include "ir/baked_plan_pool.h"
 #include "ir/error.h"
 #include "ir/faults.h"
 #include "ir/limits.h"
@@ -324,6 +325,23 @@ void set_convolution(TemplatePlan& plan, const ConvShape& shape) {
                       {"residual", shape.epilogue.residual},
                       {"residual_last", shape.epilogue.residual_last}});
   set_function(plan, shape.epilogue.function);
+}
+
+void set_pool(TemplatePlan& plan, const ConvShape& shape) {
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  set_integers(plan, {{"pools", shape.epilogue.pool.has_value()},
+                      {"pool_averages", pool.kind == PoolKind::average},
+                      {"pool_rows", pool.kernel_h},
+                      {"pool_cols", pool.kernel_w},
+                      {"pool_stride_rows", pool.stride_h},
+                      {"pool_stride_cols", pool.stride_w},
+                      {"pool_pad_top", pool.pad.top},
+                      {"pool_pad_bottom", pool.pad.bottom},
+                      {"pool_pad_left", pool.pad.left},
+                      {"pool_pad_right", pool.pad.right},
+                      {"pool_counts_padding", pool.count_padding},
+                      {"windows_leave_rows", windows_leave_rows(shape)},
+                      {"windows_leave_cols", windows_leave_cols(shape)}});
 }
 
 double activation_bytes(const Task& task) {

@@ -126,6 +126,8 @@ void set_items(TemplatePlan& plan, std::int64_t items);
 // The constants of a convolution that say what is computed: sizes, filter, stride, dilation, padding, whether there is
 // a residual; and its activation.
 void set_convolution(TemplatePlan& plan, const ConvShape& shape);
+// The constants of templates/kernels/pool_window.def.
+void set_pool(TemplatePlan& plan, const ConvShape& shape);
 
 // Counts all tensors that the task reads and writes, for its batch.
 double activation_bytes(const Task& task);

@@ -5,18 +5,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/synthetic_zeros.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 
 namespace burin {
 namespace {
 
-constexpr std::uint64_t kInputSeed = 1, kResidualSeed = 2;
+constexpr std::uint64_t kInputSeed = 1, kResidualSeed = 2, kZerosSeed = 3;
 
 }  // namespace
 
 ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision,
-                               FactorType factors)
+                               FactorType factors, const std::optional<ActivationZeros>& zeros)
     : layer_(layer), batch_(batch), arithmetic_{.precision = precision} {
   const int count = std::min(batch, kCheckedImages);
   for (int i = 0; i < count; ++i) {
@@ -25,6 +26,7 @@ ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& patt
   arithmetic_.longest_reduction = longest_reduction(pattern, layer.shape.epilogue);
   const ElementType element = element_of(precision);
   input_ = rounded(element, random_tensor(layer.shape.input_elements() * batch, kInputSeed));
+  if (zeros) imitate_zeros(*zeros, input_, std::int64_t{layer.shape.in_h} * layer.shape.in_w, kZerosSeed);
   if (layer.shape.epilogue.residual)
     residual_ = rounded(element, random_tensor(layer.shape.conv_elements() * batch, kResidualSeed));
   reference_.emplace(layer, count, checked_images(input_), checked_images(residual_));

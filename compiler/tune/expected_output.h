@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/reference.h"
+#include "ir/activation_zeros.h"
 #include "ir/conv_layer.h"
 #include "ir/sparse_pattern.h"
 
@@ -19,9 +20,9 @@ class ExpectedOutput {
   static constexpr int kCheckedImages = 8;
 
   // Input and residual are numbers that the precision's tensors can hold.
-  // `factors`: Task::factors.
+  // `factors`, `zeros`: the Task's.
   ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision = Precision::fp32,
-                 FactorType factors = FactorType::f32);
+                 FactorType factors = FactorType::f32, const std::optional<ActivationZeros>& zeros = {});
 
   std::span<const float> input() const { return input_; }
   std::span<const float> residual() const { return residual_; }

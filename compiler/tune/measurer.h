@@ -32,7 +32,7 @@ class Measurer {
   // memory; `residual` is empty unless the layer has one.
   virtual void run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
                    std::span<float> output) = 0;
-  virtual LaunchTime time(const Package& package, int batch) = 0;
+  virtual LaunchTime time(const Package& package, int batch, std::span<const float> input) = 0;
   // Whether the device still works for this process: after some faults of a kernel, nothing does.
   virtual bool usable() = 0;
 };

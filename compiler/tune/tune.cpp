@@ -63,7 +63,7 @@ struct Search {
     const Task& asked = task.task();
     if (asked.layer == nullptr) made = as_convolution(asked);
     const ConvLayer& layer = made ? *made : *asked.layer;
-    expected.emplace(layer, analyse(layer), asked.batch, asked.precision, asked.factors);
+    expected.emplace(layer, analyse(layer), asked.batch, asked.precision, asked.factors, asked.zeros);
   }
 };
 
@@ -79,7 +79,7 @@ void measure(Search& search, std::size_t candidate, const Package& package, Meas
     const Arithmetic arithmetic = arithmetic_of(package.manifest.kernels.front());
     const ExpectedOutput::Verdict verdict = search.expected->judge(output, arithmetic);
     if (!verdict.fault.empty()) throw Error(ErrorKind::verification, verdict.fault);
-    task.measured(candidate, measurer.time(package, asked.batch), verdict.error);
+    task.measured(candidate, measurer.time(package, asked.batch, search.expected->input()), verdict.error);
   } catch (const Error& error) {
     if (!measurer.usable()) {
       fail(ErrorKind::device, "{}, {}: {}; the device cannot be used any more, so tuning ends", task.name(),

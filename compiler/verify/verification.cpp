@@ -155,7 +155,7 @@ class Verifier {
     const Program& program = *result.program;
     const int batch = result.batch;
     const Step& step = program.steps.front();
-    const Tensors inputs = random_inputs(program, reference_.input_std, batch, options_.seed);
+    const Tensors inputs = random_inputs(program, reference_.input_std, batch, options_.seed, options_.zeros);
     Tensors outputs;
     result.fault = fault_of([&] { outputs = executor_.run(program, batch, inputs); });
     if (!result.fault.empty()) return;
@@ -205,7 +205,7 @@ class Verifier {
 
   void verify_program(VerifiedProgram& result) {
     const Program& program = *result.program;
-    const Tensors inputs = random_inputs(program, reference_.input_std, result.batch, options_.seed);
+    const Tensors inputs = random_inputs(program, reference_.input_std, result.batch, options_.seed, options_.zeros);
     Tensors outputs;
     begin(fmt::format("batch {} runs", result.batch));
     result.fault = fault_of([&] { outputs = executor_.run(program, result.batch, inputs); });
@@ -292,7 +292,8 @@ bool Verification::passed() const {
   return missing.empty() && (!code || code->passed()) && std::ranges::all_of(results, &VerifiedProgram::passed);
 }
 
-Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed) {
+Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed,
+                      const std::optional<SyntheticZeros>& zeros) {
   // random_tensor() is uniform in [-1, 1], whose standard deviation is 1 / sqrt(3).
   const auto scale = static_cast<float>(input_std * std::sqrt(3.0));
   const std::vector<const Buffer*> arguments = program.inputs();
@@ -302,6 +303,10 @@ Tensors random_inputs(const Program& program, double input_std, int batch, std::
     std::vector<float>& input = inputs[static_cast<std::size_t>(argument->argument)];
     input = random_tensor(argument->elements() * batch, seed_for(seed, argument->tensor, batch, 0));
     for (float& value : input) value *= scale;
+    if (zeros && argument->shape.size() == 3) {
+      const auto extent = [&](std::size_t axis) { return static_cast<int>(argument->shape[axis]); };
+      set_zeros(*zeros, input, extent(0), extent(1), extent(2), seed_for(seed, argument->tensor, batch, 1));
+    }
     input = rounded(argument->format.element, std::move(input));
   }
   for (const Step& step : program.steps) {

@@ -10,6 +10,7 @@
 
 #include "compiler/execute/executor.h"
 #include "compiler/reference.h"
+#include "compiler/synthetic_zeros.h"
 #include "compiler/verify/code_comparison.h"
 #include "compiler/verify/step_comparison.h"
 #include "ir/network.h"
@@ -22,10 +23,11 @@ struct VerifyOptions {
   // How many images of a batch are compared: the first, the last, others at random. Nothing: all of a layer, and
   // kComparedImages of a network.
   std::optional<int> images;
-  bool steps = false;                // of networks: also where the outputs are right
-  std::optional<std::string> layer;  // only layers, and of a network's steps operators, whose name matches
-  int jobs = 0;                      // programs of layers at once, on the host; 0: one for each processor
-  bool code = false;                 // the package's code is compared, too
+  bool steps = false;                        // of networks: also where the outputs are right
+  std::optional<std::string> layer;          // only layers, and of a network's steps operators, whose name matches
+  std::optional<SyntheticZeros> zeros = {};  // among the values of random inputs
+  int jobs = 0;                              // programs of layers at once, on the host; 0: one for each processor
+  bool code = false;                         // the package's code is compared, too
 };
 inline constexpr int kComparedImages = 4;
 
@@ -69,8 +71,10 @@ Network import_reference(const std::string& path, const Manifest& manifest, cons
 Network reference_of(Network imported, const Manifest& manifest, const std::optional<std::string>& layer);
 
 // Random inputs of the program; `input_std` is their standard deviation. They depend on the seed, the input's name and
-// the batch size alone, and are rounded to the input's element type. Half of a tensor that has an activity map is dead.
-Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed);
+// the batch size alone, and are rounded to the input's element type; `zeros` are of images of channels, rows and
+// columns. Half of a tensor that has an activity map is dead.
+Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed,
+                      const std::optional<SyntheticZeros>& zeros = {});
 
 // `count` of `batch` images, ascending: the first, the last, and others at random.
 std::vector<int> choose_images(int batch, int count, std::uint64_t seed);

@@ -49,6 +49,10 @@ class Checker {
     if (!std::isfinite(value) || value < 0) fault(path, "{} is not a finite number from 0 up", value);
   }
 
+  void share(const std::string& path, double value) {
+    if (!(value >= 0 && value <= 1)) fault(path, "{} is not a share from 0 to 1", value);
+  }
+
   void text(const std::string& path, const std::string& value, std::size_t limit) {
     if (value.empty()) fault(path, "is empty");
     if (value.size() > limit) return fault(path, "{} bytes are over {}", value.size(), limit);
@@ -165,6 +169,10 @@ void check_layer(Checker& check, const std::string& path, const KernelLayer& lay
   check.range(path + ".nonzeros", layer.nonzeros, 0, layer.shape.weight_elements());
   check.range(path + ".dead_inputs", layer.dead_inputs, 0, layer.shape.in_channels);
   check.range(path + ".dead_outputs", layer.dead_outputs, 0, layer.shape.out_channels);
+  if (layer.zeros) {
+    check.share(path + ".zeros.share", layer.zeros->share);
+    if (layer.zeros->pays_from) check.share(path + ".zeros.pays_from", *layer.zeros->pays_from);
+  }
   if (!layer.multiplied) return;
   constexpr std::int64_t kMostSlots = 64 * 512;  // of a weight: rows of a group by channels of a chunk
   const auto& [columns, live, slots] = *layer.multiplied;

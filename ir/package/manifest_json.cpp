@@ -117,6 +117,12 @@ void keys_of(Keys& keys, Record& multiplied) {
   keys.key("slots", multiplied.slots);
 }
 
+template <typename Keys, RecordOf<InputZeros> Record>
+void keys_of(Keys& keys, Record& zeros) {
+  keys.key("share", zeros.share);
+  keys.optional("pays_from", zeros.pays_from);
+}
+
 template <typename Keys, RecordOf<KernelLayer> Record>
 void keys_of(Keys& keys, Record& layer) {
   keys.key("shape", layer.shape);
@@ -125,6 +131,7 @@ void keys_of(Keys& keys, Record& layer) {
   keys.key("dead_outputs", layer.dead_outputs);
   keys.optional("data", layer.data);
   keys.optional("multiplied", layer.multiplied);
+  keys.optional("zeros", layer.zeros);
 }
 
 template <typename Keys, RecordOf<WeightMatrix> Record>

@@ -49,6 +49,7 @@ static_assert(kStageFiles.size() == std::size(burin::kStageNames));
 const std::string kKernels =
     "auto,conv_baked=baked,conv_dense=dense,conv_depthwise=depthwise,conv_streamed=streamed,"
     "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup,conv_cudnn=cudnn,"
+    "conv_zero_skip=zero_skip,"
     "linear_expanded=linear_expanded,linear_sparse=linear_sparse,linear=linear";
 
 const Strings& all_providers() {
@@ -70,10 +71,10 @@ bool computes_in_halves(const std::string& provider) {
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> eight convolutions, a normalization over channels before the last -> pad -> LRN -> sigmoid -> the sum of
-// both, less its largest channel, normalized and gated. Of the sum, on one side: pool -> resize -> mean -> dense fully
-// connected layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully connected layers ->
-// z (256).
+// x (8x8x8) -> nine convolutions, a normalization over channels before the last two -> pad -> LRN -> sigmoid -> the sum
+// of both, less its largest channel, normalized and gated. Of the sum, on one side: pool -> resize -> mean -> dense
+// fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully connected
+// layers -> z (256).
 OnnxModel model_of_every_provider() {
   constexpr int kChannels = 8;
   OnnxModel model = OnnxModel::of_image({kChannels, 8, 8});
@@ -102,6 +103,7 @@ OnnxModel model_of_every_provider() {
   // It reads halves, as the convolution before it stores them.
   node("LpNormalization", {last}, "normalize_channels").set("axis", 1).set("p", 2);
   conv("conv_cudnn", 3, 1, sparse_weights(kChannels * kChannels * 9, 9));
+  conv("conv_zero_skip", 3, 1, sparse_weights(kChannels * kChannels * 9, 12));
   model.integers("pads", {0, 0, 1, 1, 0, 0, 1, 1});
   model.floats("value", {}, {0.5F});
   node("Pad", {last, "pads", "value"}, "copy");
@@ -255,7 +257,9 @@ class MeasurerOnFakeGpu : public FakeMeasurer {
     gpu_.run(package, batch, input, residual, output);
     FakeMeasurer::run(package, batch, input, residual, output);
   }
-  burin::LaunchTime time(const Package& package, int batch) override { return gpu_.time(package, batch); }
+  burin::LaunchTime time(const Package& package, int batch, std::span<const float> input) override {
+    return gpu_.time(package, batch, input);
+  }
 
  private:
   burin::GpuMeasurer gpu_{Strings{"sm_90"}};

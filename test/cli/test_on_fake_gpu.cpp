@@ -275,6 +275,29 @@ TEST_CASE("gpu_executor_hands_activity_maps_on") {
   CHECK(driver.live().empty());
 }
 
+TEST_CASE("bench_reads_the_images_that_it_is_given_where_the_tensor_has_them") {
+  KernelTensor tensor{.channels = 2, .rows = 1, .cols = 3, .image_words = 8, .run_words = 6};
+  const std::vector<float> images = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  CHECK(input_elements(tensor, 2, {.dead = {}, .zeros = {}, .values = images}) ==
+        std::vector<float>{1, 2, 3, 4, 5, 6, 0, 0, 7, 8, 9, 10, 11, 12});
+  tensor.element = ElementType::f16;
+  tensor.layout = TensorLayout::n2chw;
+  CHECK(input_elements(tensor, 2, {.dead = {}, .zeros = {}, .values = images}) ==
+        std::vector<float>{1, 7, 2, 8, 3, 9, 4, 10, 5, 11, 6, 12});
+  // Without images and zeros, random values fill all that the launch may read.
+  CHECK(input_elements(tensor, 3, {}).size() == 2 * (8 + 6));
+}
+
+TEST_CASE("bench_makes_as_many_zeros_as_it_is_asked_for") {
+  const KernelTensor tensor{.channels = 5, .rows = 4, .cols = 5, .image_words = 100, .run_words = 100};
+  const auto zeros = [&](double share) {
+    return std::ranges::count(input_elements(tensor, 2, {.dead = {}, .zeros = SyntheticZeros{.share = share}}), 0.0F);
+  };
+  CHECK(zeros(0) == 0);
+  CHECK(zeros(0.25) == 50);
+  CHECK(zeros(1) == 200);
+}
+
 TEST_CASE("bench_with_dead_inputs_has_maps_and_without_has_none") {
   FakeDriver driver;
   const std::shared_ptr<Package> package = sample_with_maps();
@@ -283,12 +306,12 @@ TEST_CASE("bench_with_dead_inputs_has_maps_and_without_has_none") {
   CHECK(bench.time(kernel, 2).skipped == 0);
   CHECK(driver.launches().back().input_activity == nullptr);
   CHECK(driver.launches().back().output_activity == nullptr);
-  CHECK(bench.time(kernel, 2, 0.0).skipped == 0);
+  CHECK(bench.time(kernel, 2, {.dead = 0.0}).skipped == 0);
   CHECK(driver.launches().back().input_activity != nullptr);
   CHECK(driver.launches().back().output_activity != nullptr);
-  CHECK(bench.time(kernel, 2, 1.0).skipped == 1);
+  CHECK(bench.time(kernel, 2, {.dead = 1.0}).skipped == 1);
   // A 3x3 filter sees all four cells of the image: rarely are all dead.
-  const double some = bench.time(kernel, 2, 0.75).skipped;
+  const double some = bench.time(kernel, 2, {.dead = 0.75}).skipped;
   CHECK(some > 0);
   CHECK(some < 0.75);
 }

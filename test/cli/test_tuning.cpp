@@ -103,7 +103,7 @@ TEST_CASE("the_measurer_runs_and_times_one_kernel_and_gives_everything_back") {
     REQUIRE(driver.graphs()[0].nodes.size() == 1);
     CHECK(driver.graphs()[0].nodes[0].batch == batch);
     CHECK(std::ranges::all_of(output, [](float value) { return std::isnan(value); }));  // the fake computes nothing
-    const LaunchTime times = measurer.time(package, batch);
+    const LaunchTime times = measurer.time(package, batch, {});
     CHECK(times.us == Approx(driver.microseconds_per_launch));
     CHECK(times.samples == 50);
     CHECK(measurer.usable());
@@ -126,7 +126,7 @@ TEST_CASE("the_measurer_runs_kernels_with_activity_maps_where_everything_is_live
     GpuMeasurer measurer({"sm_90"});
     measurer.run(package, 1, input, {}, output);
     CHECK(std::ranges::all_of(output, [](float value) { return std::isnan(value); }));
-    CHECK(measurer.time(package, 1).us == Approx(driver.microseconds_per_launch));
+    CHECK(measurer.time(package, 1, {}).us == Approx(driver.microseconds_per_launch));
   }
   CHECK(driver.live().empty());
 }

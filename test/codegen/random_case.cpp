@@ -238,6 +238,21 @@ Precision draw_precision(std::uint64_t seed, std::uint64_t index) {
   return kOthers[static_cast<std::size_t>(random.integer(0, static_cast<int>(kOthers.size()) - 1))];
 }
 
+// The planner's plan, and zeros, also none and all. From a stream of its own.
+void draw_zeros(RandomCase& drawn) {
+  constexpr std::uint64_t kStream = 0x7A65726F;
+  Random random(mixed(drawn.seed ^ kStream, drawn.index));
+  constexpr std::array kShares = {0.0, 0.3, 0.6, 0.8, 0.9, 0.97, 1.0};
+  constexpr std::array kPatterns = {ZeroPattern::random, ZeroPattern::channels, ZeroPattern::blobs};
+  const auto one_of = [&](const auto& all) {
+    return all[static_cast<std::size_t>(random.integer(0, static_cast<int>(all.size()) - 1))];
+  };
+  drawn.zeros = SyntheticZeros{one_of(kPatterns), one_of(kShares)};
+  drawn.source = PlanSource::planner;
+  drawn.constraints.clear();
+  drawn.layout = TensorLayout::nchw;
+}
+
 }  // namespace
 
 std::string_view to_string(PlanSource source) {
@@ -253,12 +268,13 @@ std::string_view to_string(PlanSource source) {
 }
 
 std::string RandomCase::provider() const {
+  if (zeros) return "conv_zero_skip";
   return std::string(precision == Precision::tf32 ? "conv_gathered_rows" : kBakedProvider);
 }
 
 std::string RandomCase::arguments() const {
   const std::string given = precision_was_given ? fmt::format(" --precision {}", burin::to_string(precision)) : "";
-  return fmt::format("--seed {} --only {}{}", seed, index, given);
+  return fmt::format("--seed {} --only {}{}", seed, index, zeros ? " --zero-skip" : given);
 }
 
 std::string RandomCase::describe() const {
@@ -272,13 +288,15 @@ std::string RandomCase::describe() const {
                                          : "",
                   epilogue.function ? burin::describe(*epilogue.function) : "no function", burin::to_string(precision),
                   planned_batch, batch, fmt::join(archs, "+"), to_string(source));
+  if (zeros) text += fmt::format(", {:g} zeros, {}", zeros->share, burin::to_string(zeros->pattern));
   if (source == PlanSource::constrained) text += " " + constraints;
   if (source == PlanSource::by_hand) text += ": " + burin::describe(plan);
   return text;
 }
 
 RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string& arch,
-                     std::optional<Precision> precision) {
+                     std::optional<Precision> precision, bool skips_zeros) {
+  if (skips_zeros) precision = Precision::fp32;
   Random random(mixed(seed, index));
   RandomCase drawn;
   drawn.seed = seed;
@@ -288,6 +306,7 @@ RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string&
   draw_layer(drawn, random);
   draw_pool(drawn);
   draw_plan(drawn, random, arch);
+  if (skips_zeros) draw_zeros(drawn);
   return drawn;
 }
 

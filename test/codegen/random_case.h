@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/synthetic_zeros.h"
 #include "ir/baked_plan.h"
 #include "ir/conv_layer.h"
 
@@ -28,6 +29,7 @@ struct RandomCase {
   burin::Precision precision = burin::Precision::fp32;
   bool precision_was_given = false;
   burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner, fp32: of input, output and residual
+  std::optional<burin::SyntheticZeros> zeros = {};         // of its input, which conv_zero_skip leaves out
   // Whose kernel it gets; what that cannot compute is baked. In TF32 it is the one provider that rounds to it.
   std::string provider() const;
   std::string constraints;  // constrained: as for --plan; the provider has found a plan that keeps them
@@ -40,9 +42,9 @@ struct RandomCase {
 };
 
 // `arch`: where it will run. Without `precision` that is drawn, too, half of them fp32; the layer is the same whichever
-// it is.
+// it is. `skips_zeros`: it is fp32, with zeros in its input.
 RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string& arch,
-                     std::optional<burin::Precision> precision = {});
+                     std::optional<burin::Precision> precision = {}, bool skips_zeros = false);
 
 std::string_view to_string(PlanSource source);
 

@@ -62,6 +62,11 @@ Package CaseRunner::compile(const RandomCase& drawn) const {
   const std::string plan_file = folder_ / fmt::format("{}.txt", drawn.index);
   options.precisions = {drawn.precision};
   options.kernels.all = drawn.provider();
+  if (drawn.zeros) {
+    const ConvShape& shape = drawn.layer.shape;
+    options.activation_zeros[drawn.layer.name] =
+        count_synthetic(*drawn.zeros, shape.in_channels, shape.in_h, shape.in_w);
+  }
   if (drawn.layout != TensorLayout::nchw) options.layout = drawn.layout;
   if (drawn.source == PlanSource::by_hand) {
     write_file(plan_file, print(drawn.plan));
@@ -82,6 +87,7 @@ CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
   VerifyOptions options;
   options.batch = drawn.batch;
   options.seed = drawn.seed;
+  options.zeros = drawn.zeros;
   options.jobs = 1;
   Verification verification;
   if (device_.host) {

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Zeros in the inputs of convolutions, on photographs, and the multiplications that are left without them.
 
-    feature_maps.py [NORMALIZATION:]MODEL.onnx ... [--json FILE | --markdown]
+    feature_maps.py [NORMALIZATION:]MODEL.onnx ... [--json FILE | --markdown] [--inputs FOLDER]
 
 The models are those of examples/models/make.py --real. Photographs are samples of scikit-learn and scikit-image, cut to a
 square, resized and normalised as NORMALIZATION says: `imagenet`, by mean and deviation (default); `caffe`, blue first, less
 the mean, 0 to 255 (AlexNet and SqueezeNet of the archive); `unit`, -1 to 1. Products with padding are not counted.
 Columns are in percent: zeros, dead channels, dead 8x8 tiles, and multiplications left where one skips zero weights (w),
-zero activations (a), both, w and dead channels, w and dead 8x8 tiles. It needs onnx, onnxruntime, pillow, scikit-image and
+zero activations (a), both, w and dead channels, w and dead 8x8 tiles. With --inputs what each model reads is written, too, as
+FOLDER/MODEL.npy, for burin's --activations. It needs onnx, onnxruntime, pillow, scikit-image and
 scikit-learn.
 """
 import argparse
@@ -102,6 +103,11 @@ class Model:
             raise UserError(f"{self.path}: its input is no square image of three channels and known size")
         self.side = shape[2]
 
+    def image(self, photograph):
+        """What the model reads of it: (1, 3, rows, columns)."""
+        pixels = np.asarray(photograph.resize((self.side, self.side)), np.float32)
+        return self.normalised(pixels).transpose(2, 0, 1)[None].astype(np.float32)
+
     def measure(self, photographs):
         """For each convolution the means of its columns."""
         import onnx
@@ -112,8 +118,7 @@ class Model:
         session = onnxruntime.InferenceSession(self.model.SerializeToString(), providers=["CPUExecutionProvider"])
         rows = {}
         for photograph in photographs:
-            pixels = np.asarray(photograph.resize((self.side, self.side)), np.float32)
-            image = self.normalised(pixels).transpose(2, 0, 1)[None].astype(np.float32)
+            image = self.image(photograph)
             values = dict(zip(names, session.run(names, {self.source.name: image})))
             values[self.source.name] = image
             for name, read, kernel, geometry in self.convolutions:
@@ -150,8 +155,11 @@ def main():
     parser.add_argument("models", nargs="+", metavar="[NORMALIZATION:]MODEL.onnx")
     parser.add_argument("--json", type=Path, metavar="FILE", help="everything that was measured, as shares")
     parser.add_argument("--markdown", action="store_true", help="tables for docs/feature-maps.md")
+    parser.add_argument("--inputs", type=Path, metavar="FOLDER", help="what each model reads, as FOLDER/MODEL.npy")
     options = parser.parse_args()
     try:
+        if options.inputs and not options.inputs.is_dir():
+            raise UserError(f"--inputs {options.inputs}: there is no such folder")
         if options.json and not options.json.absolute().parent.is_dir():
             raise UserError(f"--json {options.json}: there is no such folder")
         import onnxruntime  # noqa: F401  what is missing is said before work begins
@@ -161,6 +169,8 @@ def main():
         sys.exit(f"feature_maps.py: error: {error}")
     measured = {}
     for model in models:
+        if options.inputs:
+            np.save(options.inputs / (Path(model.path).stem + ".npy"), np.concatenate([model.image(p) for p in photographs]))
         measured[model.path] = model.measure(photographs)
         print(f"{model.path}: percent, means of {len(photographs)} photographs")
         print_table(measured[model.path], options.markdown)

@@ -6,6 +6,7 @@
 //   burin_random_layers --seed 1 --only 4711 --verbose   # one of them again
 //   burin_random_layers --precision fp16x2               # the same layers, all in one precision
 //   burin_random_layers --precision tf32                 # the same, with kernels of conv_gathered_rows
+//   burin_random_layers --zero-skip                      # the same in fp32, with kernels of conv_zero_skip and zeros
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <condition_variable>
@@ -36,6 +37,7 @@ struct Arguments {
   std::optional<std::uint64_t> only;
   std::optional<std::string> precision_name;
   std::optional<Precision> precision;  // nothing: drawn for each layer
+  bool zero_skip = false;
   int jobs = 0;
   double time_limit = 0;  // seconds; 0: none
   std::string device = "auto";
@@ -68,10 +70,11 @@ class Run {
   void work() {
     while (const std::optional<std::uint64_t> index = take()) {
       // Drawing asks the planner, too, which may crash before there is more to say.
-      const CrashLine number(
-          fmt::format("FAILED --seed {} --only {}{}: it ends the process\n", arguments_.seed, *index,
-                      arguments_.precision_name ? " --precision " + *arguments_.precision_name : ""));
-      const RandomCase drawn = draw_case(arguments_.seed, *index, arch_, arguments_.precision);
+      const CrashLine number(fmt::format("FAILED --seed {} --only {}{}: it ends the process\n", arguments_.seed, *index,
+                                         arguments_.zero_skip        ? " --zero-skip"
+                                         : arguments_.precision_name ? " --precision " + *arguments_.precision_name
+                                                                     : ""));
+      const RandomCase drawn = draw_case(arguments_.seed, *index, arch_, arguments_.precision, arguments_.zero_skip);
       if (arguments_.verbose) report(fmt::format("{}: {}\n", drawn.arguments(), drawn.describe()));
       finish(drawn, runner_.run(drawn));
     }
@@ -183,6 +186,8 @@ int main(int argc, char** argv) {
   app.add_option("--only", arguments.only, "This one alone")->type_name("N");
   app.add_option("--precision", arguments.precision_name, "Of all layers (default: drawn for each, half of them fp32)")
       ->type_name("NAME");
+  app.add_flag("--zero-skip", arguments.zero_skip, "In fp32, with zeros in the input and kernels that skip them")
+      ->excludes("--precision");
   app.add_option("--jobs", arguments.jobs, "Threads (default: one for each processor)")
       ->type_name("N")
       ->check(whole_number(0, kMaxJobs));

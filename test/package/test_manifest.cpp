@@ -788,3 +788,17 @@ TEST_CASE("manifest: an activity map of a half tensor keeps pairs of images toge
           plan.skips = ActivityMap{1, 1, 1};
         }).find("it must be a multiple of 2: that many images lie side by side") != std::string::npos);
 }
+
+TEST_CASE("manifest: zeros that a kernel was chosen for are shares") {
+  Manifest manifest = sample_manifest();
+  CHECK(print(manifest).find("\"zeros\"") == std::string::npos);
+  manifest.kernels[0].layer->zeros = InputZeros{0.8, 0.55};
+  CHECK(parse_manifest(print(manifest)).kernels[0].layer->zeros == InputZeros{0.8, 0.55});
+  manifest.kernels[0].layer->zeros->pays_from.reset();
+  CHECK(parse_manifest(print(manifest)).kernels[0].layer->zeros == InputZeros{0.8, {}});
+  const auto with = [](const InputZeros& zeros) {
+    return fault([&](Manifest& m) { m.kernels[0].layer->zeros = zeros; });
+  };
+  CHECK(with({1.5, {}}).starts_with("kernels[0].layer.zeros.share: 1.5 is not a share from 0 to 1"));
+  CHECK(with({0.5, -1.0}).starts_with("kernels[0].layer.zeros.pays_from: -1 is not a share from 0 to 1"));
+}

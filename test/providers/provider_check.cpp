@@ -11,6 +11,7 @@
 #include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
 #include "compiler/specialise/specialised_module.h"
+#include "compiler/synthetic_zeros.h"
 #include "ir/derive_form.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -116,7 +117,10 @@ std::string compare(const std::vector<double>& expected, const std::vector<float
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double wanted = expected[i];
     const double allowed = tolerance * (1 + std::abs(wanted)) + rounding * std::abs(wanted) + smallest;
-    if (std::isinf(wanted) ? values[i] == wanted : std::abs(values[i] - wanted) <= allowed) continue;
+    const bool is_right = std::isnan(wanted)   ? std::isnan(values[i])
+                          : std::isinf(wanted) ? values[i] == wanted
+                                               : std::abs(values[i] - wanted) <= allowed;
+    if (is_right) continue;
     const auto image = static_cast<std::int64_t>(i) / tensor.elements();
     return fmt::format("image {}, value {} is {}, expected {}", image, static_cast<std::int64_t>(i) % tensor.elements(),
                        values[i], wanted);
@@ -141,8 +145,13 @@ std::string run_batch(const Network& network, const Operator& op, const Recipe& 
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const int input = op.inputs[i];
     const ElementType element = tensor_at(input).format.element;
-    const std::vector<float> tensor = rounded(element == ElementType::f32 ? asked.factors : factors_of(element),
-                                              random_tensor(tensor_at(input).elements() * batch, 17 * i + 1));
+    std::vector<float> tensor = rounded(element == ElementType::f32 ? asked.factors : factors_of(element),
+                                        random_tensor(tensor_at(input).elements() * batch, 17 * i + 1));
+    if (i == 0 && asked.zeros > 0) {
+      const auto extent = [&](std::size_t axis) { return static_cast<int>(tensor_at(input).shape.at(axis)); };
+      set_zeros({.share = asked.zeros}, tensor, extent(0), extent(1), extent(2), 1);
+    }
+    if (i == 0) std::ranges::copy(asked.special, tensor.begin());
     values.emplace_back(tensor.begin(), tensor.end());
     buffers.push_back(surrounded(in_words(tensor_at(input), tensor), words_of(input), check_of(input)));
   }

@@ -22,6 +22,9 @@ struct ProviderCheck {
   std::string arch = "sm_90";
   burin::ElementType linear_storage = burin::ElementType::f32;
   burin::FactorType factors = burin::FactorType::f32;  // which its inputs are, too
+  // Of the first input: a share of zeros, and values that are put in place of the first ones.
+  double zeros = 0;
+  std::vector<float> special = {};
 };
 
 // The operator as a task, with its tensors where `check` says. Both must outlive it.

@@ -54,11 +54,16 @@ std::set<std::string> names(const std::string& list) {
 }
 
 // The lists say by name which provider must compute an edge and which must refuse it; an edge that is in none of them
-// conv_dense and conv_streamed both compute.
+// conv_dense, conv_streamed and conv_zero_skip all compute.
 // conv_depthwise alone computes these.
 const std::set<std::string> kDepthwise =
     names("groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2");
-// Baked code alone computes these.
+// conv_zero_skip pools windows of up to nine pixels, without a depthwise convolution before them.
+const std::set<std::string> kNotSkipped = names(
+    "groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2 pooled_depthwise max_6x6 max_of_all "
+    "average_6x6 "
+    "average_of_all average_of_all_1x1 average_of_all_batch_5");
+// Of the others baked code alone computes these.
 const std::set<std::string> kPooled = names(
     "max_2x2 max_3x3_stride_2 max_3x3_stride_2_padded max_3x3_stride_2_rounded_up max_3x3_stride_1 max_2x2_stride_3 "
     "max_asymmetric_pad max_1x4 max_6x6 max_of_all average_2x2 average_3x3_padded average_counts_padding "
@@ -75,11 +80,14 @@ const std::set<std::string> kNotStreamed = names(
     "groups_2 groups_2_1x1 groups_of_one_output one_group_empty");
 
 std::set<std::string> providers_for(const std::string& edge) {
-  if (kPooled.contains(edge)) return {};
-  if (kMeans.contains(edge)) return {"conv_streamed"};
+  std::set<std::string> wanted;
+  if (!kNotSkipped.contains(edge)) wanted.insert("conv_zero_skip");
   if (kDepthwise.contains(edge)) return {"conv_depthwise"};
-  if (kNotStreamed.contains(edge)) return {"conv_dense"};
-  return {"conv_dense", "conv_streamed"};
+  if (kMeans.contains(edge)) wanted.insert("conv_streamed");
+  if (kPooled.contains(edge) || kMeans.contains(edge)) return wanted;
+  wanted.insert("conv_dense");
+  if (!kNotStreamed.contains(edge)) wanted.insert("conv_streamed");
+  return wanted;
 }
 
 void check_edge(const char* name) {
@@ -100,7 +108,7 @@ void check_edge(const char* name) {
 #undef EDGE_CASE
 
 TEST_CASE("convolution with weights as data: what is said of edges is said of edges that there are") {
-  for (const std::set<std::string>* names : {&kDepthwise, &kPooled, &kMeans, &kNotStreamed}) {
+  for (const std::set<std::string>* names : {&kDepthwise, &kPooled, &kMeans, &kNotStreamed, &kNotSkipped}) {
     for (const std::string& name : *names) CHECK(edge_case(name).name == name);
   }
 }

@@ -1,6 +1,7 @@
 // A GPU that computes what the reference computes, and takes as long as a test says.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,6 +32,7 @@ class FakeMeasurer : public burin::Measurer {
   bool a_fault_ends_all = false;
   std::string libraries;  // that candidates may call
   int runs = 0, timings = 0;
+  double last_zeros = 0;  // the share of the input that was timed last
 
   burin::TuningDevice device() const override { return {"Fake H200", "sm_90", 13000, 8, libraries}; }
 
@@ -49,8 +51,9 @@ class FakeMeasurer : public burin::Measurer {
     if (baked && is_wrong(plan_of(package))) output[output.size() / 2] += 1;
   }
 
-  burin::LaunchTime time(const burin::Package& package, int batch) override {
+  burin::LaunchTime time(const burin::Package& package, int batch, std::span<const float> input) override {
     ++timings;
+    last_zeros = std::ranges::count(input, 0.0F) / static_cast<double>(input.size());
     const double us = is_baked(package) ? baked_us(plan_of(package)) : others_us(package.manifest.kernels.at(0));
     return {us, 50};
   }

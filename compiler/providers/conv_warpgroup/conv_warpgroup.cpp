@@ -6,7 +6,6 @@
 #include "compiler/providers/conv_warpgroup/tiles.h"
 #include "compiler/providers/template_provider.h"
 #include "compiler/providers/tile_choices.h"
-#include "ir/baked_plan_pool.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -32,24 +31,6 @@ WarpgroupTiles warpgroup_tiles_of(const TemplatePlan& plan) {
 // A warpgroup has all pixels of a window.
 bool has_room_for_window(const ConvShape& shape) {
   return !shape.epilogue.pool || WarpgroupTiles{}.group_pixels(warpgroup_shape(shape)) <= kMostGroupPixels;
-}
-
-// The constants of templates/kernels/pool_window.def.
-void set_pool(TemplatePlan& plan, const ConvShape& shape) {
-  const Pool pool = shape.epilogue.pool.value_or(Pool{});
-  set_integers(plan, {{"pools", shape.epilogue.pool.has_value()},
-                      {"pool_averages", pool.kind == PoolKind::average},
-                      {"pool_rows", pool.kernel_h},
-                      {"pool_cols", pool.kernel_w},
-                      {"pool_stride_rows", pool.stride_h},
-                      {"pool_stride_cols", pool.stride_w},
-                      {"pool_pad_top", pool.pad.top},
-                      {"pool_pad_bottom", pool.pad.bottom},
-                      {"pool_pad_left", pool.pad.left},
-                      {"pool_pad_right", pool.pad.right},
-                      {"pool_counts_padding", pool.count_padding},
-                      {"windows_leave_rows", windows_leave_rows(shape)},
-                      {"windows_leave_cols", windows_leave_cols(shape)}});
 }
 
 double density_of(const ConvLayer& layer) {

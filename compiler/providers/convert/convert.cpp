@@ -9,18 +9,18 @@ namespace {
 
 bool holds_halves(const KernelTensor& tensor) { return tensor.element != ElementType::f32; }
 
-constexpr int kHalfBytes = 2;
+constexpr int kLooseBytes = 2;
 
 bool has_loose(const Task& task) { return task.reads[0].format().is_loose() || task.writes.format().is_loose(); }
 
 // Values of an image that a thread accesses at once where one side's halves are loose: what fills the widest access to
 // them; where the other side's channels lie side by side, a word, as long as channels are whole words.
 int loose_run(const Task& task) {
-  constexpr int kWordRun = kWordBytes / kHalfBytes;
+  constexpr int kWordRun = kWordBytes / kLooseBytes;
   const bool reads_loose = task.reads[0].format().is_loose();
   const KernelTensor& loose = reads_loose ? task.reads[0] : task.writes;
   const KernelTensor& other = reads_loose ? task.writes : task.reads[0];
-  const int run = std::min(loose.alignment, kWideAccessBytes) / kHalfBytes;
+  const int run = std::min(loose.alignment, kWideAccessBytes) / kLooseBytes;
   if (place_words(task) > 1) return values_of(task.output, 1) % kWordRun == 0 ? std::min(run, kWordRun) : 1;
   return is_wide(other) ? run : std::min(run, kWordRun);
 }
@@ -70,7 +70,7 @@ class ConvertProvider : public PlainProvider {
     const int run = has_loose(task) ? loose_run(task) : 1, pixels = has_loose(task) ? kLoosePixels : 1;
     set_narrow(plan);
     for (KernelTensor* tensor : {&plan.input(), &plan.output()}) {
-      if (tensor->format().is_loose()) tensor->alignment = run * kHalfBytes;
+      if (tensor->format().is_loose()) tensor->alignment = run * kLooseBytes;
     }
     set_integers(plan, {{"elements", values_of(task.output)}, {"vector", run}, {"steps", 1}});
     LaunchGeometry& launch = plan.launch();
@@ -89,7 +89,7 @@ class ConvertProvider : public PlainProvider {
     set_items(plan, ceil_div(elements / run, steps));
     const bool wide = run > kVectorWords;
     for (KernelTensor* tensor : {&plan.input(), &plan.output()}) {
-      tensor->alignment = tensor->format().is_loose() ? run * kHalfBytes : wide ? kWideAccessBytes : kWordBytes;
+      tensor->alignment = tensor->format().is_loose() ? run * kLooseBytes : wide ? kWideAccessBytes : kWordBytes;
     }
   }
 };

@@ -1,0 +1,43 @@
+#include "compiler/choose/pays_from.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/providers/provider.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+// Of kernels that skip zeros, the least time with such a share.
+double skipping_us(Task task, double share) {
+  task.zeros = task.zeros->with_share(share);
+  double least = std::numeric_limits<double>::infinity();
+  for (const Provider* provider : providers()) {
+    if (!provider->needs_zeros() || !provider->can_do(task)) continue;
+    for (const Candidate& candidate : provider->propose(task, {})) least = std::min(least, candidate.estimate.us);
+  }
+  return least;
+}
+
+}  // namespace
+
+std::optional<double> skipping_pays_from(const Task& task, const std::vector<KernelOption>& compared) {
+  BURIN_CHECK(task.zeros.has_value(), "zeros of {} are not known", task.name);
+  double others = std::numeric_limits<double>::infinity();
+  for (const KernelOption& option : compared) {
+    const Provider* provider = find_provider(option.provider);
+    if (provider != nullptr && !provider->needs_zeros()) others = std::min(others, option.us);
+  }
+  if (skipping_us(task, 1) >= others) return std::nullopt;
+  double never = 0, always = 1;
+  if (skipping_us(task, never) < others) return never;
+  constexpr double kPrecision = 0.01;
+  while (always - never > kPrecision) {
+    const double middle = (never + always) / 2;
+    (skipping_us(task, middle) < others ? always : never) = middle;
+  }
+  return always;
+}
+
+}  // namespace burin
