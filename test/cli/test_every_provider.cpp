@@ -255,7 +255,9 @@ class MeasurerOnFakeGpu : public FakeMeasurer {
     gpu_.run(package, batch, input, residual, output);
     FakeMeasurer::run(package, batch, input, residual, output);
   }
-  burin::LaunchTime time(const Package& package, int batch) override { return gpu_.time(package, batch); }
+  std::vector<burin::Timing> time_in_turns(std::span<const Package* const> packages, int batch) override {
+    return gpu_.time_in_turns(packages, batch);
+  }
 
  private:
   burin::GpuMeasurer gpu_{Strings{"sm_90"}};
