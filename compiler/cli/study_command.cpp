@@ -1,5 +1,6 @@
 // burin study: which algorithm is the fastest for which layer, around a base layer.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "compiler/cli/study/study_page.h"
 #include "compiler/cli/study/study_tables.h"
 #include "compiler/cli/table.h"
+#include "compiler/import/import.h"
 #include "compiler/import/names.h"
 #include "compiler/measure/study_on_gpu.h"
 #include "ir/arch.h"
@@ -35,7 +37,7 @@ struct StudyArguments {
   std::map<StudyAxis, std::optional<std::string>> axes;
   std::vector<std::string> maps, outputs;
   std::string precision = "fp32";
-  std::optional<std::string> layout, providers, budget, arch;
+  std::optional<std::string> layer, geometry, layout, providers, budget, arch;
   int plans = kDefaultPlans;
   int jobs = 0;
   std::uint64_t seed = 1;
@@ -148,6 +150,28 @@ void check_effects(const StudyArguments& arguments) {
   }
 }
 
+// What the command names: a layer as text, or one of a file.
+StudyLayer base_of(const StudyArguments& arguments) {
+  const std::string& base = arguments.base;
+  if (base.find('=') != std::string::npos && !std::filesystem::exists(base)) {
+    refuse_given(*arguments.command, {"--layer", "--geometry"}, "LAYER is no file");
+    return parse_study_layer(base);
+  }
+  refuse_package("LAYER", base);
+  const Network network = import_network(base, {.geometry_file = arguments.geometry,
+                                                .flags = {},
+                                                .layer_glob = arguments.layer,
+                                                .activation = {},
+                                                .outputs = {}});
+  if (network.layers.size() != 1) {
+    std::vector<std::string> names;
+    for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
+    fail(ErrorKind::usage, "{}: has {} convolutions, and a study is of one; --layer chooses it{}", base, names.size(),
+         names.empty() ? "" : ": " + listed(names));
+  }
+  return study_layer_of(network.layers.front());
+}
+
 // A bar for each part of the work.
 class StudyProgressBars {
  public:
@@ -184,7 +208,7 @@ int run_study(const StudyArguments& arguments) {
   check_effects(arguments);
   const std::vector<std::string> outputs = outputs_of(arguments);
   const StudyOptions options = options_of(arguments);
-  Study study = plan_study(parse_study_layer(arguments.base), axes_of(arguments), maps_of(arguments));
+  Study study = plan_study(base_of(arguments), axes_of(arguments), maps_of(arguments));
   study.precision = options.compile.precisions.all;
   study.seed = arguments.seed;
   study.plans = arguments.estimate ? 1 : arguments.plans;
@@ -212,8 +236,14 @@ void add_study_command(CLI::App& app, Action& action) {
       "Measure which algorithm is the fastest for which layer: batch, channels, filter, image and zeros around "
       "a base layer, all candidates, cuDNN's too");
   arguments->command = command;
-  add_option(*command, "LAYER", arguments->base,
-             "The base, e.g. 'c=256 h=14 k=256 r=3 zeros=0.9'; also n, w, s, stride, pad, dilation, groups");
+  add_option(
+      *command, "LAYER", arguments->base,
+      "The base, e.g. 'c=256 h=14 k=256 r=3 zeros=0.9'; also n, w, s, stride, pad, dilation, groups. Or a model or "
+      "weights, of which --layer chooses a convolution");
+  add_option(*command, "--layer GLOB", arguments->layer,
+             "Of a file: the convolution whose sizes and zeros are the base");
+  add_option(*command, "--geometry FILE", arguments->geometry,
+             "Of a file: its layers' stride, pad, H, W..., for weights that do not carry it");
   const std::map<StudyAxis, std::string> helps = {
       {StudyAxis::batch, "Numbers of images"},
       {StudyAxis::channels, "Input channels; output channels stay in proportion"},

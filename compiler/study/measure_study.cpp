@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "compiler/choose/choose.h"
 #include "compiler/study/point_task.h"
@@ -24,14 +25,18 @@ struct OpenPoint {
       : made(layer, seed, options), packages(candidates) {}
 };
 
-// Says of what is predicted to be far behind that it is not measured.
+// Says of what is predicted to be far behind that it is not measured. The best of each provider is all the same, so
+// that its curve goes on, unless each nonzero is an instruction: that takes long to compile.
 void leave_out_the_slow(StudyPoint& point) {
+  std::set<std::string> seen;  // providers
   std::optional<double> best;
   for (const StudyCandidate& candidate : point.candidates) {
     if (candidate.predicted_us) best = std::min(best.value_or(*candidate.predicted_us), *candidate.predicted_us);
   }
   for (StudyCandidate& candidate : point.candidates) {
+    const bool is_first = seen.insert(candidate.candidate.provider).second;
     if (!candidate.predicted_us || *candidate.predicted_us <= kFarBehind * *best) continue;
+    if (is_first && !find_provider(candidate.candidate.provider)->bakes_weights()) continue;
     candidate.fault =
         fmt::format("not measured: predicted to take {:.1f} times the best estimate", *candidate.predicted_us / *best);
   }

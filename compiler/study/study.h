@@ -109,8 +109,8 @@ void propose(Study& study, const StudyOptions& options, const TimeBudget& budget
              const std::function<void(const StudyProgress&)>& progress);
 
 // Compiles what was proposed, by several threads; checks each candidate against the float64 reference, and times those
-// of a point in turns. What is predicted to be far behind (kFarBehind) is left out. A device that a candidate leaves
-// unusable ends it, as the end of the budget does.
+// of a point in turns. What is predicted to be far behind (kFarBehind) is left out, but for the best of each provider
+// whose kernels are soon compiled. A device that a candidate leaves unusable ends it, as the end of the budget does.
 void measure(Study& study, const StudyOptions& options, const TimeBudget& budget, const CandidateCompiler& compile,
              Measurer& measurer, const std::function<void(const StudyProgress&)>& progress);
 

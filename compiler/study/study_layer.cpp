@@ -102,6 +102,28 @@ StudyLayer parse_study_layer(std::string_view text) {
   return layer;
 }
 
+StudyLayer study_layer_of(const ConvLayer& layer) {
+  StudyLayer made{.batch = 1, .shape = layer.shape, .keeps_size = true, .zeros = 0};
+  ConvShape& shape = made.shape;
+  shape.epilogue = {};
+  const auto refuse_layer = [&](const std::string& why) {
+    fail(ErrorKind::unsupported, "layer '{}': cannot be the base of a study: {}", layer.name, why);
+  };
+  if (shape.stride_h != shape.stride_w || shape.dilation_h != shape.dilation_w) {
+    refuse_layer("stride and dilation of rows and columns differ");
+  }
+  made.keeps_size = shape.pad == size_keeping(shape);
+  const int pad = shape.pad.top;
+  if (!made.keeps_size && shape.pad != Padding{pad, pad, pad, pad}) {
+    refuse_layer(fmt::format("its padding {} is not the same on all sides", padding_text(shape.pad)));
+  }
+  const auto zeros = static_cast<double>(std::ranges::count(layer.weights, 0.0F));
+  constexpr double kSteps = 1e4;
+  made.zeros = std::round(kSteps * zeros / static_cast<double>(layer.weights.size())) / kSteps;
+  if (const std::vector<std::string> faults = verify(made); !faults.empty()) refuse_layer(faults.front());
+  return made;
+}
+
 std::string print(const StudyLayer& layer) {
   const ConvShape& shape = layer.shape;
   std::string text = fmt::format("n={} c={} h={} w={} k={} r={} s={}", layer.batch, shape.in_channels, shape.in_h,

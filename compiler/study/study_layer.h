@@ -29,6 +29,9 @@ struct StudyLayer {
 // n is 1 and zeros is 0 where they are not. stride, dilation and groups are 1, and pad keeps the image's size. Throws
 // Error(usage).
 StudyLayer parse_study_layer(std::string_view text);
+// The sizes and the share of zeros of a layer that has weights, to a hundredth of a percent, without its epilogue.
+// Throws Error(unsupported) where the text above cannot say them.
+StudyLayer study_layer_of(const ConvLayer& layer);
 // The same text; stride, dilation, groups and pad only where they are not what goes without saying.
 std::string print(const StudyLayer& layer);
 

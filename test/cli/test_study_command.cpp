@@ -10,6 +10,7 @@
 #include "compiler/cli/study/study_tables.h"
 #include "test/catch.h"
 #include "test/cli/program.h"
+#include "test/cli/weights_file.h"
 #include "test/scratch_folder.h"
 #include "test/skip.h"
 #include "test/study/made_up.h"
@@ -17,6 +18,7 @@
 using namespace burin;
 using namespace burin_test;
 using burin_test::Contains;
+using burin_test::StartsWith;
 using nlohmann::json;
 
 namespace {
@@ -110,6 +112,31 @@ TEST_CASE("study_varies_every_axis_where_none_is_named") {
   CHECK(document["curves"][2]["texts"] == json::array({"1x1 filters", "3x3 filters", "5x5 filters"}));
   CHECK(document["algorithms"].size() == 1);
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("study_takes_a_layer_of_a_file_as_its_base") {
+  const ScratchFolder folder;
+  const std::string weights = folder / "w.safetensors";
+  write_safetensors(weights, {{.name = "conv1", .pad = 1}, {.name = "conv2", .shape = {8, 8, 1, 1}, .pad = 0}});
+  const auto study = [&](Strings more) {
+    Strings arguments = {"study", weights, "--estimate", "--batch", "2", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_burin(arguments);
+  };
+  const Outcome made = study({"--layer", "conv2"});
+  INFO(made.err);
+  REQUIRE(made.exit_code == 0);
+  CHECK_THAT(json::parse(made.out)["base"]["text"].get<std::string>(),
+             StartsWith("n=1 c=8 h=8 w=8 k=8 r=1 s=1 zeros=0."));
+  const Outcome both = study({});
+  CHECK(both.exit_code == 2);
+  CHECK_THAT(both.err, Contains("has 2 convolutions, and a study is of one; --layer chooses it: 'conv1', 'conv2'"));
+  CHECK(study({"--layer", "conv7"}).exit_code == 2);
+  const Outcome absent = run_burin({"study", "absent.onnx", "--estimate"});
+  CHECK(absent.exit_code == 3);
+  const Outcome text = run_burin({"study", kBase, "--layer", "conv1", "--estimate"});
+  CHECK(text.exit_code == 2);
+  CHECK_THAT(text.err, Contains("--layer has no effect here: LAYER is no file"));
 }
 
 TEST_CASE("study_refuses_what_it_cannot_do_before_any_work") {

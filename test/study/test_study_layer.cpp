@@ -80,6 +80,31 @@ TEST_CASE("study layer: a value that cannot be names its axis") {
   CHECK_THAT(refusal("c=1 k=60000 h=1 r=1", StudyAxis::channels, 1 << 16), Contains("--channels 65536: "));
 }
 
+TEST_CASE("study layer: one that has weights is spelled in the same way") {
+  const auto spelled = [](const std::string& text) {
+    return print(study_layer_of(with_weights(parse_study_layer(text), 1)));
+  };
+  for (const std::string text :
+       {"n=1 c=64 h=14 w=14 k=64 r=3 s=3 zeros=0.9", "n=1 c=64 h=28 w=14 k=32 r=1 s=3 stride=2 zeros=0",
+        "n=1 c=8 h=28 w=28 k=8 r=3 s=3 pad=0 dilation=2 groups=8 zeros=0.5"}) {
+    CHECK(spelled(text) == text);
+  }
+  ConvLayer layer = with_weights(parse_study_layer("c=4 h=8 r=3"), 1);
+  layer.shape.epilogue.bias = true;
+  layer.bias.assign(4, 1);
+  CHECK(study_layer_of(layer).shape.epilogue == Epilogue{});
+  layer.shape.pad = {0, 1, 0, 1};
+  CHECK_THAT(
+      BURIN_THROWN(unsupported, study_layer_of(layer)).text,
+      Contains("layer 'layer': cannot be the base of a study: its padding 0,1,0,1 is not the same on all sides"));
+  layer.shape.stride_h = 2;
+  CHECK_THAT(BURIN_THROWN(unsupported, study_layer_of(layer)).text,
+             Contains("stride and dilation of rows and columns"));
+  layer = with_weights(parse_study_layer("c=4 h=8 r=3"), 1);
+  layer.weights.assign(layer.weights.size(), 0);
+  CHECK_THAT(BURIN_THROWN(unsupported, study_layer_of(layer)).text, Contains("zeros=1 is not a share"));
+}
+
 TEST_CASE("study layer: values are named as a person counts them") {
   const StudyLayer layer = parse_study_layer("c=64 h=14 k=128 r=3 zeros=0.985");
   CHECK(value_text(layer, StudyAxis::batch) == "1 image");
