@@ -225,7 +225,7 @@ std::string value_text(const StudyLayer& layer, StudyAxis axis) {
 }
 
 ConvLayer with_weights(const StudyLayer& layer, std::uint64_t seed) {
-  ConvLayer made{.name = "layer", .shape = layer.shape, .weights = {}, .bias = {}};
+  ConvLayer made{.name = "conv", .shape = layer.shape, .weights = {}, .bias = {}};
   const std::int64_t count = layer.shape.weight_elements();
   made.weights = random_tensor(count, seed);
   const auto kept = std::max<std::int64_t>(1, std::llround(static_cast<double>(count) * (1 - layer.zeros)));
