@@ -252,7 +252,7 @@ void add_study_command(CLI::App& app, Action& action) {
       {StudyAxis::zeros, "Shares of zeros among the weights"}};
   for (const auto& [axis, help] : helps) {
     add_option(*command, fmt::format("--{} LIST", to_string(axis)), arguments->axes[axis],
-               fmt::format("{} to look at, e.g. {}", help, kUsualValues.at(axis)));
+               fmt::format("{}, e.g. {}", help, kUsualValues.at(axis)));
   }
   add_option(*command, "--map AXES", arguments->maps,
              "Also every value of one axis with every value of another: zeros,batch; may be given again")

@@ -94,9 +94,8 @@ TEST_CASE("study layer: one that has weights is spelled in the same way") {
   layer.bias.assign(4, 1);
   CHECK(study_layer_of(layer).shape.epilogue == Epilogue{});
   layer.shape.pad = {0, 1, 0, 1};
-  CHECK_THAT(
-      BURIN_THROWN(unsupported, study_layer_of(layer)).text,
-      Contains("layer 'conv': cannot be the base of a study: its padding 0,1,0,1 is not the same on all sides"));
+  CHECK_THAT(BURIN_THROWN(unsupported, study_layer_of(layer)).text,
+             Contains("layer 'conv': cannot be the base of a study: its padding 0,1,0,1 is not the same on all sides"));
   layer.shape.stride_h = 2;
   CHECK_THAT(BURIN_THROWN(unsupported, study_layer_of(layer)).text,
              Contains("stride and dilation of rows and columns"));
