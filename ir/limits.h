@@ -52,6 +52,8 @@ inline constexpr std::int64_t kMaxTiles = (std::int64_t{1} << 31) - 1;  // grid 
 inline constexpr int kMaxTuningPlans = 100;                             // of --tune
 inline constexpr int kMaxUnmodelledCandidates = 16;                     // that are measured beside them
 inline constexpr int kMaxTuningCandidates = 2 * kMaxTuningPlans + kMaxUnmodelledCandidates;  // of one kernel
-inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{1} << 40;                    // scratch of one launch
+inline constexpr int kMaxStudyPoints = 1000;
+inline constexpr std::int64_t kMaxStudyTensorBytes = std::int64_t{8} << 30;  // input and output of one of them, in FP32
+inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{1} << 40;    // scratch of one launch
 
 }  // namespace burin

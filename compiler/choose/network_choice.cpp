@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/choose/assignment.h"
+#include "compiler/choose/memory_estimate.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/parallel_for.h"
 #include "ir/arena.h"
@@ -21,14 +22,9 @@ namespace burin {
 // What a candidate takes; of memory, by estimate.
 struct KernelProposal {
   Candidate candidate;
-  double us = 0;                  // that it counts with
-  std::int64_t code_bytes = 0;    // by its provider's model
-  std::int64_t weight_bytes = 0;  // of `weights`
-  std::string weights;            // a hash of them, since kernels may have a file in common
-  std::int64_t library_bytes = 0;
-  std::int64_t counter_bytes = 0, partial_bytes = 0;  // of the step's launch
-
-  std::int64_t scratch() const { return counter_bytes + partial_bytes; }
+  double us = 0;  // that it counts with
+  MemoryEstimate memory;
+  std::string weights;  // a hash of them, since kernels may have a file in common
 };
 
 // An operator's kernels in all programs: which proposal each of its steps has.
@@ -55,24 +51,17 @@ std::int64_t recorded_workspace(const CompileOptions& options, const Task& task,
 
 // Throws Error(unsupported) where the candidate cannot be made.
 KernelProposal proposal_of(const Task& task, Candidate candidate, const CompileOptions& options) {
-  const Provider& provider = *find_provider(candidate.provider);
   KernelProposal proposal;
-  const Recipe recipe = provider.make(task, candidate.plan);
-  const LaunchGeometry& launch = recipe.form.launch;
-  proposal.counter_bytes = std::min(counter_bytes(launch, task.batch), kMaxWorkspaceBytes);
-  proposal.partial_bytes = std::min(partial_bytes(launch, task.batch), kMaxWorkspaceBytes);
+  const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
+  proposal.memory = memory_estimate(task, candidate, recipe);
   if (recipe.call) {
-    const ConvShape& shape = task.layer->shape;
-    proposal.library_bytes = (shape.weight_elements() + shape.out_channels) * std::int64_t{sizeof(float)};
-    proposal.partial_bytes =
-        std::max(proposal.partial_bytes, recorded_workspace(options, task, candidate) - proposal.counter_bytes);
+    proposal.memory.partial_bytes = std::max(
+        proposal.memory.partial_bytes, recorded_workspace(options, task, candidate) - proposal.memory.counter_bytes);
   }
-  proposal.weight_bytes = static_cast<std::int64_t>(recipe.weights.size() * sizeof(std::uint32_t));
   if (!recipe.weights.empty()) {
     proposal.weights = content_hash({std::string_view(reinterpret_cast<const char*>(recipe.weights.data()),
                                                       recipe.weights.size() * sizeof(std::uint32_t))});
   }
-  proposal.code_bytes = provider.code_bytes(task, candidate.plan);
   proposal.candidate = std::move(candidate);
   return proposal;
 }
@@ -168,7 +157,7 @@ struct NetworkChooser::Impl {
         if (found == measured.end()) continue;
         auto& [known, estimated] = sums[proposal.candidate.provider];
         known += static_cast<double>(found->second);
-        estimated += static_cast<double>(proposal.code_bytes);
+        estimated += static_cast<double>(proposal.memory.code_bytes);
       }
     }
     std::map<std::string, double> corrections;
@@ -191,7 +180,7 @@ struct NetworkChooser::Impl {
         const double by = factor == corrected.end() ? 1 : factor->second;
         all[i].push_back(found != measured.end()
                              ? found->second
-                             : static_cast<std::int64_t>(by * static_cast<double>(proposal.code_bytes)));
+                             : static_cast<std::int64_t>(by * static_cast<double>(proposal.memory.code_bytes)));
       }
     }
     return all;
@@ -203,7 +192,7 @@ struct NetworkChooser::Impl {
     double sum = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (measured.contains(key_of(*steps[i].task, *chosen[i]))) continue;
-      sum += kUncertain * static_cast<double>(chosen[i]->code_bytes);
+      sum += kUncertain * static_cast<double>(chosen[i]->memory.code_bytes);
     }
     return static_cast<std::int64_t>(sum);
   }
@@ -215,7 +204,7 @@ struct NetworkChooser::Impl {
     KernelSet made = before;
     made.proposals.push_back(index);
     made.us += proposal.us;
-    made.scratch.push_back(proposal.scratch());
+    made.scratch.push_back(proposal.memory.scratch_bytes());
     const auto add = [&](const std::string& what, std::int64_t bytes) {
       if (made.loaded.emplace(what, bytes).second) made.bytes += bytes;
     };
@@ -223,8 +212,8 @@ struct NetworkChooser::Impl {
     // same.
     add(fmt::format("{} {} {}", static_cast<const void*>(task.op), proposal.candidate.provider,
                     proposal.candidate.plan),
-        code + proposal.library_bytes);
-    if (!proposal.weights.empty()) add(proposal.weights, proposal.weight_bytes);
+        code + proposal.memory.library_bytes);
+    if (!proposal.weights.empty()) add(proposal.weights, proposal.memory.weight_bytes);
     return made;
   }
 
@@ -253,9 +242,9 @@ struct NetworkChooser::Impl {
       bool any = false;
       for (std::size_t i = 0; i < steps.size(); ++i) {
         if (steps[i].program != p) continue;
-        counters += chosen[i]->counter_bytes;
-        partials[steps[i].step] = chosen[i]->partial_bytes;
-        any = any || chosen[i]->partial_bytes > 0;
+        counters += chosen[i]->memory.counter_bytes;
+        partials[steps[i].step] = chosen[i]->memory.partial_bytes;
+        any = any || chosen[i]->memory.partial_bytes > 0;
       }
       most = std::max(most,
                       programs[p]->arena_bytes + counters + (any ? lay_out_partials(*programs[p], partials).bytes : 0));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <string_view>
 
 #include "compiler/cli/console.h"
@@ -127,6 +128,15 @@ BatchList parse_batch_list(const std::string& text) {
   }
   if (!sizes.empty()) list.sizes = parse_batches(sizes);
   return list;
+}
+
+double parse_duration(const std::string& option, const std::string& text) {
+  const std::map<char, double> units = {{'s', 1}, {'m', 60}, {'h', 3600}};
+  const auto unit = text.empty() ? units.end() : units.find(text.back());
+  const double seconds =
+      unit == units.end() ? 0 : parse_number<int>(text.substr(0, text.size() - 1)).value_or(0) * unit->second;
+  if (seconds <= 0) fail(ErrorKind::usage, "{} '{}': is no time such as 90s, 5m or 1h", option, text);
+  return seconds;
 }
 
 CLI::Validator whole_number(int lowest, int highest) {

@@ -36,6 +36,9 @@ struct BatchList {
 };
 BatchList parse_batch_list(const std::string& text);
 
+// "90s", "5m", "1h": seconds, more than none.
+double parse_duration(const std::string& option, const std::string& text);
+
 // Declares an option of a command. `name` also says what the value is in the help: "--batch LIST". One without dashes
 // must be given.
 template <typename Value>

@@ -15,6 +15,7 @@ void add_run_command(CLI::App& app, Action& action);
 void add_verify_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
+void add_study_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 
 }  // namespace burin

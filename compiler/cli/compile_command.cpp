@@ -108,15 +108,8 @@ void check_stages(const CompileOptions& options) {
          *options.stop_after);
 }
 
-// "90s", "5m", "1h".
 double tuning_seconds(const CompileArguments& arguments) {
-  const std::string text = arguments.tune_budget.value_or(fmt::format("{}m", kDefaultTuningMinutes));
-  const std::map<char, double> units = {{'s', 1}, {'m', 60}, {'h', 3600}};
-  const auto unit = text.empty() ? units.end() : units.find(text.back());
-  const double seconds =
-      unit == units.end() ? 0 : parse_number<int>(text.substr(0, text.size() - 1)).value_or(0) * unit->second;
-  if (seconds <= 0) fail(ErrorKind::usage, "--tune-budget '{}': is no time such as 90s, 5m or 1h", text);
-  return seconds;
+  return parse_duration("--tune-budget", arguments.tune_budget.value_or(fmt::format("{}m", kDefaultTuningMinutes)));
 }
 
 // "64MiB", "1.5GB", "200000B": a number and its unit.

@@ -34,6 +34,7 @@ int run(int argc, char** argv) {
   add_verify_command(app, action);
   add_bench_command(app, action);
   add_report_command(app, action);
+  add_study_command(app, action);
   add_doctor_command(app, action);
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) add_console_options(*command);
 

@@ -30,22 +30,20 @@ std::vector<float> in_memory(const KernelTensor& input, std::span<const float> n
   return memory;
 }
 
+}  // namespace
+
 // What the launches of a kernel read and write: inputs in turn, code in turn.
 class LaunchSet {
  public:
+  // The tensors of `like` are taken where they are such as are needed.
   LaunchSet(const Device& device, const std::vector<LoadedPackage>& copies, const Kernel& kernel, int batch,
-            const LayerInput& input, int input_buffers)
+            const LayerInput& input, int input_buffers, const LaunchSet* like = nullptr)
       : batch_(batch) {
     for (const LoadedPackage& copy : copies) kernels_.push_back(copy.kernel_by_symbol(kernel.symbol));
-    const KernelTensor& tensor = kernel.form.input();
-    const std::vector<float> values =
-        input.dead ? values_with_dead_blocks(device, kernel, *input.dead) : input_elements(tensor, batch, input);
-    const std::vector<float> words = pack_words(tensor.element, values);
-    for (int i = 0; i < input_buffers; ++i) inputs_.emplace_back(device, std::span<const float>(words));
-    output_ = DeviceBuffer(device, static_cast<std::size_t>(first().output_shape().tensor_bytes(batch)));
-    if (const KernelTensor* added = kernel.form.find(TensorRole::residual)) {
-      residual_ = DeviceBuffer(device, static_cast<std::size_t>(added->spanned_memory(batch)) * kWordBytes);
-      residual_.fill(0);
+    if (like != nullptr && !input.dead && like->batch_ == batch && like->tensors_->are_of(kernel.form)) {
+      tensors_ = like->tensors_;
+    } else {
+      tensors_ = make_tensors(device, kernel, input, input_buffers);
     }
     workspace_ = Workspace(device, first().workspace_size(batch));
   }
@@ -55,15 +53,46 @@ class LaunchSet {
   const Workspace& workspace() const { return workspace_; }
   double skipped() const { return skipped_; }
   LaunchIo io(int turn) const {
-    return {.input = inputs_[static_cast<std::size_t>(turn) % inputs_.size()].data(),
-            .output = output_.data(),
-            .residual = residual_.data(),
+    return {.input = tensors_->inputs[static_cast<std::size_t>(turn) % tensors_->inputs.size()].data(),
+            .output = tensors_->output.data(),
+            .residual = tensors_->residual.data(),
             .batch = batch_,
             .input_activity = input_activity_.data(),
             .output_activity = output_activity_.data()};
   }
 
  private:
+  struct Tensors {
+    std::vector<KernelTensor> forms;
+    std::vector<DeviceBuffer> inputs;
+    DeviceBuffer output, residual;
+
+    bool are_of(const KernelForm& form) const { return forms == forms_of(form); }
+  };
+
+  static std::vector<KernelTensor> forms_of(const KernelForm& form) {
+    std::vector<KernelTensor> forms = {form.input(), form.output()};
+    if (const KernelTensor* added = form.find(TensorRole::residual)) forms.push_back(*added);
+    return forms;
+  }
+
+  std::shared_ptr<const Tensors> make_tensors(const Device& device, const Kernel& kernel, const LayerInput& input,
+                                              int input_buffers) {
+    auto made = std::make_shared<Tensors>();
+    made->forms = forms_of(kernel.form);
+    const KernelTensor& tensor = kernel.form.input();
+    const std::vector<float> values =
+        input.dead ? values_with_dead_blocks(device, kernel, *input.dead) : input_elements(tensor, batch_, input);
+    const std::vector<float> words = pack_words(tensor.element, values);
+    for (int i = 0; i < input_buffers; ++i) made->inputs.emplace_back(device, std::span<const float>(words));
+    made->output = DeviceBuffer(device, static_cast<std::size_t>(first().output_shape().tensor_bytes(batch_)));
+    if (const KernelTensor* added = kernel.form.find(TensorRole::residual)) {
+      made->residual = DeviceBuffer(device, static_cast<std::size_t>(added->spanned_memory(batch_)) * kWordBytes);
+      made->residual.fill(0);
+    }
+    return made;
+  }
+
   std::vector<float> values_with_dead_blocks(const Device& device, const Kernel& kernel, double dead) {
     const ConvShape& shape = kernel.layer->shape;
     const KernelTensor* in_map = kernel.form.find(TensorRole::input_map);
@@ -84,12 +113,10 @@ class LaunchSet {
   int batch_;
   double skipped_ = 0;
   std::vector<LoadedKernel> kernels_;  // copies of the code
-  std::vector<DeviceBuffer> inputs_;
-  DeviceBuffer output_, residual_, input_activity_, output_activity_;
+  std::shared_ptr<const Tensors> tensors_;
+  DeviceBuffer input_activity_, output_activity_;
   Workspace workspace_;
 };
-
-}  // namespace
 
 std::vector<float> input_elements(const KernelTensor& tensor, int batch, const LayerInput& input) {
   if (!input.values.empty()) return in_memory(tensor, input.values, batch);
@@ -130,10 +157,22 @@ KernelTimes Bench::time(const Kernel& record, int batch, const LayerInput& input
 }
 
 Measurement Bench::time_in_chain(const Kernel& record, int batch, const LayerInput& input) const {
-  const LaunchSet set(device_, copies_, record, batch, input, 1);
+  return chain(record, batch, input).measure();
+}
+
+Bench::Chain Bench::chain(const Kernel& record, int batch, const LayerInput& input, const Chain* like) const {
+  Chain chain;
+  chain.bench_ = this;
+  chain.launches_ = std::make_shared<const LaunchSet>(device_, copies_, record, batch, input, 1,
+                                                      like != nullptr ? like->launches_.get() : nullptr);
+  return chain;
+}
+
+Measurement Bench::Chain::measure() const {
+  const LaunchSet& set = *launches_;
   return measure_chain(
-      device_, stream_, [&](int i) { return set.copy(i).prepared(set.io(i), set.workspace().view()); },
-      measure_options());
+      bench_->device_, bench_->stream_, [&](int i) { return set.copy(i).prepared(set.io(i), set.workspace().view()); },
+      bench_->measure_options());
 }
 
 std::int64_t Bench::workspace_bytes(const Kernel& record, int batch) const {

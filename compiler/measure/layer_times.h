@@ -1,6 +1,7 @@
 // Times the kernels of a package on a GPU.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +39,8 @@ struct LayerInput {
 // The elements of a kernel's input as they lie in its memory, from its first image on.
 std::vector<float> input_elements(const KernelTensor& tensor, int batch, const LayerInput& input);
 
+class LaunchSet;  // what launches read and write
+
 // Loads a package several times over, each time with its own copy of the code.
 class Bench {
  public:
@@ -50,6 +53,19 @@ class Bench {
   // One launch among others of the same kernel that follow it as the steps of a network do: each with code and weights
   // of its own, and with an input that the L2 cache holds as far as it can, where the step before would have left it.
   Measurement time_in_chain(const Kernel& record, int batch, const LayerInput& input = {}) const;
+  // The same, to be measured again and again: everything is in place, and each call takes the samples. The bench must
+  // outlive it. Chains of one task and input may have their tensors in common: those of `like` are taken where they
+  // fit.
+  class Chain {
+   public:
+    Measurement measure() const;
+
+   private:
+    friend class Bench;
+    const Bench* bench_ = nullptr;
+    std::shared_ptr<const LaunchSet> launches_;
+  };
+  Chain chain(const Kernel& record, int batch, const LayerInput& input = {}, const Chain* like = nullptr) const;
   // The scratch memory of such a launch: of a library's call, what the library asks for.
   std::int64_t workspace_bytes(const Kernel& record, int batch) const;
 

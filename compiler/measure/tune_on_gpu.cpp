@@ -20,17 +20,17 @@ namespace {
 
 // Fewer than `bench` takes: a median of 50 replays of half a millisecond repeats within a percent.
 constexpr int kSamples = 50, kCopies = 8;
+constexpr int kTurns = 5;  // of each of several kernels, which share the samples
 // A candidate that calls a library is measured as that call, or not at all.
-BenchOptions bench_options() {
-  return {.samples = kSamples, .copies = kCopies, .load = tool_load_options(LibraryUse::required)};
+BenchOptions bench_options(int samples) {
+  return {.samples = samples, .copies = kCopies, .load = tool_load_options(LibraryUse::required)};
 }
 
-Device open_one_of(const std::vector<std::string>& archs) {
+Device open_one_of(const std::vector<std::string>& archs, const MeasuringCommand& command) {
   const int count = gpu_count();
   if (count == 0) {
-    fail(ErrorKind::device,
-         "--tune measures on a GPU, and none was found (burin doctor says what is missing); without --tune the cost "
-         "model chooses, which needs none");
+    fail(ErrorKind::device, "{} measures on a GPU, and none was found (burin doctor says what is missing); {}",
+         command.name, command.otherwise);
   }
   std::string found;
   for (int i = 0; i < count; ++i) {
@@ -38,9 +38,16 @@ Device open_one_of(const std::vector<std::string>& archs) {
     if (std::find(archs.begin(), archs.end(), device.info().arch()) != archs.end()) return device;
     found += fmt::format("{}cuda:{} is {}", i == 0 ? "" : ", ", i, device.info().arch());
   }
-  fail(ErrorKind::device, "--tune measures on a GPU of one of --arch {}, and {}; name its architecture, too",
+  fail(ErrorKind::device, "{} measures on a GPU of one of --arch {}, and {}; name its architecture, too", command.name,
        fmt::join(archs, ","), found);
 }
+
+// A kernel that takes its turn with others.
+struct Contender {
+  std::unique_ptr<Bench> bench;
+  Bench::Chain chain;
+  std::vector<double> turns_us;  // the median of each turn
+};
 
 std::vector<std::string> faults_of(const std::vector<TunedKernel>& tuned) {
   std::vector<std::string> notes;
@@ -56,7 +63,8 @@ std::vector<std::string> faults_of(const std::vector<TunedKernel>& tuned) {
 
 }  // namespace
 
-GpuMeasurer::GpuMeasurer(const std::vector<std::string>& archs) : device_(open_one_of(archs)) {}
+GpuMeasurer::GpuMeasurer(const std::vector<std::string>& archs, const MeasuringCommand& command)
+    : device_(open_one_of(archs, command)) {}
 
 TuningDevice GpuMeasurer::device() const {
   const DeviceInfo& info = device_.info();
@@ -77,11 +85,43 @@ void GpuMeasurer::run(const Package& package, int batch, std::span<const float> 
   std::ranges::copy(made.front(), output.begin());
 }
 
-LaunchTime GpuMeasurer::time(const Package& package, int batch, std::span<const float> input) {
-  const Kernel& kernel = package.manifest.kernels.front();
-  const Bench bench(device_, package, bench_options());
-  const double us = bench.time_in_chain(kernel, batch, {.dead = {}, .zeros = {}, .values = input}).median_us;
-  return {us, kSamples, bench.workspace_bytes(kernel, batch)};
+std::vector<Timing> GpuMeasurer::time_in_turns(std::span<const Package* const> packages, int batch,
+                                               std::span<const float> input) {
+  const int turns = packages.size() > 1 ? kTurns : 1;
+  std::vector<Timing> timings(packages.size());
+  std::vector<Contender> contenders(packages.size());
+  const auto attempt = [&](std::size_t i, const auto& work) {
+    if (timings[i].fault) return;
+    try {
+      work(contenders[i]);
+    } catch (const Error& error) {
+      timings[i].fault = error;
+      contenders[i].chain = {};  // which needs the bench
+      contenders[i].bench.reset();
+    }
+  };
+  const Bench::Chain* like = nullptr;
+  for (std::size_t i = 0; i < packages.size(); ++i) {
+    attempt(i, [&](Contender& contender) {
+      const Kernel& kernel = packages[i]->manifest.kernels.front();
+      contender.bench = std::make_unique<Bench>(device_, *packages[i], bench_options(kSamples / turns));
+      contender.chain = contender.bench->chain(kernel, batch, {.dead = {}, .zeros = {}, .values = input}, like);
+      timings[i].time.workspace_bytes = contender.bench->workspace_bytes(kernel, batch);
+      like = &contender.chain;
+    });
+  }
+  for (int turn = 0; turn < turns; ++turn) {
+    for (std::size_t i = 0; i < packages.size(); ++i) {
+      attempt(i, [](Contender& contender) { contender.turns_us.push_back(contender.chain.measure().median_us); });
+    }
+  }
+  for (std::size_t i = 0; i < packages.size(); ++i) {
+    attempt(i, [&](const Contender& contender) {
+      timings[i].time.us = summarize(contender.turns_us, 1).median_us;
+      timings[i].time.samples = kSamples / turns * turns;
+    });
+  }
+  return timings;
 }
 
 std::string GpuMeasurer::missing_library() {
@@ -105,6 +145,12 @@ bool GpuMeasurer::usable() {
   }
 }
 
+void check_assembler(const MeasuringCommand& command) {
+  if (find_assembler().kind != AssemblerInfo::Kind::none) return;
+  fail(ErrorKind::unsupported, "{} measures machine code, and there is no assembler: {}", command.name,
+       find_assembler().note);
+}
+
 TunedNetwork tune_on_gpu(const Network& network, const CompileOptions& options, int plans, double budget_s,
                          const std::function<void(const TuneProgress&)>& progress) {
   GpuMeasurer measurer(options.archs);
@@ -113,9 +159,7 @@ TunedNetwork tune_on_gpu(const Network& network, const CompileOptions& options, 
     const std::string missing = measurer.missing_library();
     if (!missing.empty()) tuned.notes.push_back(fmt::format("--tune measures no call of a library: {}", missing));
   }
-  if (find_assembler().kind == AssemblerInfo::Kind::none) {
-    fail(ErrorKind::unsupported, "--tune measures machine code, and there is no assembler: {}", find_assembler().note);
-  }
+  check_assembler({});
   const TuneOptions tune_options{.plans = plans, .budget_s = budget_s, .jobs = options.jobs};
   const std::string arch = measurer.device().arch;
   const TuningTasks tuning = tuning_tasks(network, options);

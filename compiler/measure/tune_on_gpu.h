@@ -21,16 +21,23 @@ struct TunedNetwork {
   std::vector<std::string> notes;  // candidates that compute wrong results, and kernels that were not measured
 };
 
+// Who asks for measurements, as an error says it where nothing can be measured.
+struct MeasuringCommand {
+  std::string name = "--tune";
+  std::string otherwise = "without --tune the cost model chooses, which needs none";  // what needs no GPU
+};
+
 // What `verify` and `bench` do, for one kernel at a time.
 class GpuMeasurer : public Measurer {
  public:
   // Takes the first GPU whose architecture is one of `archs`. Throws Error(device) where there is none.
-  explicit GpuMeasurer(const std::vector<std::string>& archs);
+  explicit GpuMeasurer(const std::vector<std::string>& archs, const MeasuringCommand& command = {});
 
   TuningDevice device() const override;
   void run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
            std::span<float> output) override;
-  LaunchTime time(const Package& package, int batch, std::span<const float> input) override;
+  std::vector<Timing> time_in_turns(std::span<const Package* const> packages, int batch,
+                                    std::span<const float> input) override;
   bool usable() override;
   // Why no library's call can be measured; empty: it can. What device() says of libraries follows from it.
   std::string missing_library();
@@ -39,6 +46,9 @@ class GpuMeasurer : public Measurer {
   Device device_;
   std::string libraries_;  // "cuDNN 9.19.0"
 };
+
+// Throws Error(unsupported) where nothing makes the machine code that would be measured.
+void check_assembler(const MeasuringCommand& command);
 
 // Kernels for all convolutions of `network` and options.batches, as many as `budget_s` seconds suffice for. Throws
 // Error(device) without a GPU of one of options.archs, Error(unsupported) without an assembler. `progress` may be

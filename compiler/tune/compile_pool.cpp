@@ -1,11 +1,18 @@
 #include "compiler/tune/compile_pool.h"
 
+#include <algorithm>
+
 namespace burin {
 namespace {
 
 constexpr std::size_t kReadyPerThread = 4;
 
 }  // namespace
+
+int compile_threads(int jobs) {
+  const int wanted = jobs > 0 ? jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return std::max(1, wanted - 1);
+}
 
 CompilePool::CompilePool(int threads) : most_ready_(kReadyPerThread * static_cast<std::size_t>(threads)) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });

@@ -18,6 +18,10 @@
 
 namespace burin {
 
+// One thread fewer than processors: a processor is left to the thread that measures. `jobs` 0: there are as many as the
+// machine has.
+int compile_threads(int jobs);
+
 class CompilePool {
  public:
   // Which kernel, and which of its candidates. The lowest is compiled first, so that few kernels are in work at once.

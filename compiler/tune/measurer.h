@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "ir/error.h"
 #include "ir/package/package.h"
 
 namespace burin {
+
+class ExpectedOutput;  // compiler/tune/expected_output.h
 
 struct TuningDevice {
   std::string name, arch;      // "NVIDIA H200", "sm_90"
@@ -22,7 +27,13 @@ struct LaunchTime {
   std::int64_t workspace_bytes = 0;  // scratch memory of the launch
 };
 
-// `package` holds one kernel, with machine code for the device. One call at a time. run() and time() throw Error when
+// What came of timing one kernel.
+struct Timing {
+  LaunchTime time;
+  std::optional<Error> fault;  // instead of a time: it cannot be launched, or faults
+};
+
+// A package holds one kernel, with machine code for the device. One call at a time. run() and time() throw Error when
 // the kernel cannot be launched or faults.
 class Measurer {
  public:
@@ -32,9 +43,20 @@ class Measurer {
   // memory; `residual` is empty unless the layer has one.
   virtual void run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
                    std::span<float> output) = 0;
-  virtual LaunchTime time(const Package& package, int batch, std::span<const float> input) = 0;
+  // Kernels for one task. They take turns, several times over, so that whatever drifts does so for all of them.
+  // `input`: NCHW images that they read; empty: random values.
+  virtual std::vector<Timing> time_in_turns(std::span<const Package* const> packages, int batch,
+                                            std::span<const float> input) = 0;
+  LaunchTime time(const Package& package, int batch, std::span<const float> input = {});
   // Whether the device still works for this process: after some faults of a kernel, nothing does.
   virtual bool usable() = 0;
 };
+
+// What is kept of a candidate's fault: one line of plain text, since what went wrong may be a whole log.
+std::string recorded_fault(const Error& fault);
+
+// Runs a kernel on the measurer's device: its error as a share of the tolerance. Throws Error(verification) where it
+// computes something else.
+double checked_error(Measurer& measurer, const Package& package, int batch, const ExpectedOutput& expected);
 
 }  // namespace burin

@@ -3,15 +3,13 @@
 #include "compiler/program_tasks.h"
 
 #include <algorithm>
-#include <chrono>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <thread>
 
 #include "compiler/tune/compile_pool.h"
 #include "compiler/tune/expected_output.h"
+#include "compiler/tune/time_budget.h"
 #include "compiler/tune/tuning_task.h"
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -19,16 +17,6 @@
 
 namespace burin {
 namespace {
-
-// One thread fewer than processors: a processor is left to the thread that measures.
-int compile_threads(int jobs) {
-  const int wanted = jobs > 0 ? jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return std::max(1, wanted - 1);
-}
-
-double system_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // What a task's share of the network's time grows with: multiply-adds, and values that are moved.
 double work_of(const Task& task) {
@@ -72,14 +60,9 @@ void measure(Search& search, std::size_t candidate, const Package& package, Meas
   TuningTask& task = search.task;
   const Task& asked = task.task();
   if (!search.expected) search.expect();
-  std::vector<float> output(static_cast<std::size_t>(search.expected->elements()),
-                            std::numeric_limits<float>::quiet_NaN());
   try {
-    measurer.run(package, asked.batch, search.expected->input(), search.expected->residual(), output);
-    const Arithmetic arithmetic = arithmetic_of(package.manifest.kernels.front());
-    const ExpectedOutput::Verdict verdict = search.expected->judge(output, arithmetic);
-    if (!verdict.fault.empty()) throw Error(ErrorKind::verification, verdict.fault);
-    task.measured(candidate, measurer.time(package, asked.batch, search.expected->input()), verdict.error);
+    const double error = checked_error(measurer, package, asked.batch, *search.expected);
+    task.measured(candidate, measurer.time(package, asked.batch, search.expected->input()), error);
   } catch (const Error& error) {
     if (!measurer.usable()) {
       fail(ErrorKind::device, "{}, {}: {}; the device cannot be used any more, so tuning ends", task.name(),
@@ -100,7 +83,7 @@ class Tuner {
         measurer_(measurer),
         progress_(progress),
         device_(measurer.device()),
-        end_(tune_options.budget_s > 0 ? now() + tune_options.budget_s : std::numeric_limits<double>::infinity()),
+        budget_(tune_options.budget_s, tune_options.seconds),
         order_(tasks.size()),
         searches_(tasks.size()),
         results_(tasks.size()),
@@ -124,12 +107,9 @@ class Tuner {
   }
 
  private:
-  double now() const { return tune_options_.seconds ? tune_options_.seconds() : system_seconds(); }
-  bool is_time_left() const { return now() < end_; }
-
   // Starts as many kernels as keep the compiling threads busy while one is measured.
   void start_more() {
-    while (open_ < at_once_ && next_ < order_.size() && is_time_left()) {
+    while (open_ < at_once_ && next_ < order_.size() && budget_.is_time_left()) {
       const std::size_t place = next_++;
       const Task& task = tasks_[order_[place]];
       searches_[place] = std::make_unique<Search>(task, options_, tune_options_.plans, device_);
@@ -163,7 +143,7 @@ class Tuner {
                  task.known(), task.best_us()});
     }
     if (!task.round_is_over()) return;
-    if (is_time_left() && start_round(place)) return;
+    if (budget_.is_time_left() && start_round(place)) return;
     results_[order_[place]] = task.result();
     searches_[place].reset();
     --open_;
@@ -177,7 +157,7 @@ class Tuner {
   Measurer& measurer_;
   const std::function<void(const TuneProgress&)>& progress_;
   const TuningDevice device_;
-  const double end_;
+  const TimeBudget budget_;
   std::vector<std::size_t> order_;  // the tasks, those with the most work first
   std::vector<std::unique_ptr<Search>> searches_;
   std::vector<std::optional<TunedKernel>> results_;  // of each task

@@ -3,20 +3,11 @@
 #include <algorithm>
 
 #include "compiler/choose/choose.h"
-#include "ir/printable.h"
 
 namespace burin {
 namespace {
 
 constexpr double kWorthAnotherRound = 0.99;  // of the time before; below that is noise
-constexpr std::size_t kMostFaultBytes = 400;
-
-// One line of plain text: what went wrong may be a whole log.
-std::string in_one_line(std::string text) {
-  if (const std::size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
-  text = printable(text, kMostFaultBytes);
-  return text.empty() ? "failed without a message" : text;
-}
 
 }  // namespace
 
@@ -34,7 +25,6 @@ std::string TuningTask::name() const { return fmt::format("layer '{}', batch {}"
 std::string TuningTask::describe(std::size_t index) const { return "plan " + outcome(index).plan; }
 
 std::vector<Candidate> TuningTask::first() const {
-  constexpr double kFarBehind = 4;  // times the best estimate: models are not that wrong
   std::vector<Candidate> all = all_candidates(task_, options_, most_first_);
   const double worthwhile = kFarBehind * all.front().estimate.us;
   std::vector<Candidate> chosen, others;
@@ -109,7 +99,7 @@ void TuningTask::measured(std::size_t candidate, const LaunchTime& time, double 
 }
 
 void TuningTask::failed(std::size_t candidate, const Error& fault) {
-  evidence_.candidates[candidate].fault = in_one_line(fault.what());
+  evidence_.candidates[candidate].fault = recorded_fault(fault);
   ++tried_;
   if (first_fault_ && first_fault_of_ < candidate) return;
   first_fault_ = fault;

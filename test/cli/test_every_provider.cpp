@@ -19,6 +19,7 @@
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/network/reference_network.h"
 #include "compiler/observer.h"
+#include "compiler/study/study.h"
 #include "ir/package/package.h"
 #include "test/catch.h"
 #include "test/cli/program.h"
@@ -257,8 +258,9 @@ class MeasurerOnFakeGpu : public FakeMeasurer {
     gpu_.run(package, batch, input, residual, output);
     FakeMeasurer::run(package, batch, input, residual, output);
   }
-  burin::LaunchTime time(const Package& package, int batch, std::span<const float> input) override {
-    return gpu_.time(package, batch, input);
+  std::vector<burin::Timing> time_in_turns(std::span<const Package* const> packages, int batch,
+                                           std::span<const float> input) override {
+    return gpu_.time_in_turns(packages, batch, input);
   }
 
  private:
@@ -376,6 +378,44 @@ TEST_CASE("every_provider: kernels are found in the cache") {
   CHECK_THAT(first, Contains(fmt::format("{} kernels, ", kernels)));
   CHECK_THAT(second, Contains(fmt::format("{} kernels ({} from the cache), ", kernels, kernels)));
   CHECK((read_file(made.folder / "1.burin") == read_file(made.folder / "2.burin")));
+}
+
+TEST_CASE("every_provider: a study of a convolution times what each provider and cuDNN have for it, in turns") {
+  const ScopedVariable assembler("BURIN_ASSEMBLER", "none"), cudnn("BURIN_CUDNN", BURIN_FAKE_CUDNN);
+  burin::Study study = burin::plan_study(burin::parse_study_layer("n=2 c=8 h=6 r=3 zeros=0.8"), {}, {});
+  study.source = burin::Estimate::Source::measured;
+  burin::Network network;
+  network.source = "study";
+  network.layers = {burin::with_weights(study.base, study.seed)};
+  burin::separate_layers(network);
+  FakeDriver driver;
+  MeasurerOnFakeGpu measurer(network);
+  measurer.libraries = "cuDNN 9.19.0";
+  study.device = measurer.device();
+  const burin::TimeBudget budget(0);
+  burin::propose(study, {.jobs = 2}, budget, {});
+  const std::size_t proposed = study.points.front().candidates.size();
+  burin::measure(study, {.jobs = 2}, budget,
+                 [&](const burin::Task& task, const burin::Candidate& candidate) {
+                   return with_fake_code(compile_candidate(task, candidate, {}, "sm_90"));
+                 },
+                 measurer, {});
+  CHECK(study.stopped.empty());
+  const burin::StudyPoint& point = study.points.front();
+  REQUIRE(point.done);
+  std::set<std::string> algorithms;
+  for (const burin::Ranked& ranked : burin::ranking(point, study.source)) {
+    const burin::StudyCandidate& entry = point.candidates[ranked.candidate];
+    algorithms.insert(entry.algorithm);
+    CHECK(entry.us.value_or(0) == Approx(driver.microseconds_per_launch));
+    REQUIRE(entry.memory);
+    CHECK((entry.memory->library_bytes > 0) == entry.algorithm.starts_with(burin::kCudnnProvider));
+  }
+  CHECK(proposed >= algorithms.size());
+  for (const char* name : {"conv_baked", "conv_dense", "conv_cudnn implicit_precomp_gemm", "conv_cudnn winograd"}) {
+    INFO(name);
+    CHECK(algorithms.contains(name));
+  }
 }
 
 TEST_CASE(

@@ -111,6 +111,46 @@ TEST_CASE("the_measurer_runs_and_times_one_kernel_and_gives_everything_back") {
   CHECK(driver.live().empty());
 }
 
+TEST_CASE("the_measurer_times_kernels_of_a_task_in_turns_on_the_same_tensors") {
+  FakeDriver driver;
+  const Package package = one_kernel();
+  const int batch = 3;
+  const auto buffers_for = [&](std::size_t kernels) {
+    GpuMeasurer measurer({"sm_90"});
+    const std::vector<const Package*> packages(kernels, &package);
+    const int before = driver.calls_of("cuMemAlloc");
+    const std::vector<Timing> timings = measurer.time_in_turns(packages, batch, {});
+    REQUIRE(timings.size() == kernels);
+    for (const Timing& timing : timings) {
+      CHECK_FALSE(timing.fault);
+      CHECK(timing.time.us == Approx(driver.microseconds_per_launch));
+      CHECK(timing.time.samples == 50);
+    }
+    return driver.calls_of("cuMemAlloc") - before;
+  };
+  const int one = buffers_for(1);
+  CHECK(one >= 2);  // an input and an output
+  CHECK(buffers_for(3) <= 3 * (one - 2) + 2);
+  CHECK(driver.live().empty());
+}
+
+TEST_CASE("a_kernel_that_cannot_be_loaded_takes_no_turn_and_the_others_do") {
+  FakeDriver driver;
+  const Package good = one_kernel();
+  Package bad = good;
+  bad.manifest.kernels[0].symbol = "absent";
+  for (KernelBinary& binary : bad.manifest.kernels[0].binaries) binary.arch = "sm_75";  // no code for this GPU
+  GpuMeasurer measurer({"sm_90"});
+  const std::vector<const Package*> packages = {&bad, &good, &bad, &good};
+  const std::vector<Timing> timings = measurer.time_in_turns(packages, 1, {});
+  for (const std::size_t wrong : {0, 2}) {
+    REQUIRE(timings[wrong].fault);
+    CHECK(timings[wrong].time.us == 0);
+    CHECK_FALSE(timings[wrong + 1].fault);
+    CHECK(timings[wrong + 1].time.us == Approx(driver.microseconds_per_launch));
+  }
+}
+
 TEST_CASE("the_measurer_runs_kernels_with_activity_maps_where_everything_is_live") {
   FakeDriver driver;
   const Package package = one_kernel([](std::vector<Kernel>& kernels) {

@@ -51,11 +51,16 @@ class FakeMeasurer : public burin::Measurer {
     if (baked && is_wrong(plan_of(package))) output[output.size() / 2] += 1;
   }
 
-  burin::LaunchTime time(const burin::Package& package, int batch, std::span<const float> input) override {
-    ++timings;
-    last_zeros = std::ranges::count(input, 0.0F) / static_cast<double>(input.size());
-    const double us = is_baked(package) ? baked_us(plan_of(package)) : others_us(package.manifest.kernels.at(0));
-    return {us, 50};
+  std::vector<burin::Timing> time_in_turns(std::span<const burin::Package* const> packages, int,
+                                           std::span<const float> input) override {
+    last_zeros = std::ranges::count(input, 0.0F) / std::max<double>(1, static_cast<double>(input.size()));
+    std::vector<burin::Timing> timed;
+    for (const burin::Package* package : packages) {
+      ++timings;
+      const double us = is_baked(*package) ? baked_us(plan_of(*package)) : others_us(package->manifest.kernels.at(0));
+      timed.push_back({.time = {us, 50}, .fault = {}});
+    }
+    return timed;
   }
 
   bool usable() override { return !(faulted_ && a_fault_ends_all); }

@@ -1,4 +1,4 @@
-#include "compiler/cli/report/page.h"
+#include "compiler/cli/page/page.h"
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,9 @@
 
 #include "templates/blob.h"
 
-BURIN_BLOB(report_html, BURIN_REPORT_HTML)
-BURIN_BLOB(report_css, BURIN_REPORT_CSS)
-BURIN_BLOB(report_js, BURIN_REPORT_JS)
+BURIN_BLOB(page_html, BURIN_PAGE_HTML)
+BURIN_BLOB(page_css, BURIN_PAGE_CSS)
+BURIN_BLOB(page_js, BURIN_PAGE_JS)
 
 namespace burin {
 namespace {
@@ -60,17 +60,22 @@ std::string as_json_element(const nlohmann::ordered_json& document) {
 
 }  // namespace
 
-std::string report_page(const nlohmann::ordered_json& document) {
-  const std::string_view css = BURIN_BLOB_TEXT(report_css), js = BURIN_BLOB_TEXT(report_js);
-  const std::array<std::pair<std::string_view, std::string>, 5> parts = {{
+std::string make_page(const PageKind& kind, const nlohmann::ordered_json& document) {
+  const std::string_view css = BURIN_BLOB_TEXT(page_css), js = BURIN_BLOB_TEXT(page_js);
+  const std::array<std::pair<std::string_view, std::string>, 10> parts = {{
+      {"@TOOL@", std::string(kind.tool)},
+      {"@TEXT_COMMAND@", std::string(kind.text_command)},
       {"@STYLE@", std::string(css)},
-      {"@STYLE_SOURCE@", as_source(BURIN_REPORT_CSS_SHA256)},
+      {"@OWN_STYLE@", std::string(kind.style.text)},
+      {"@STYLE_SOURCES@", as_source(BURIN_PAGE_CSS_SHA256) + " " + as_source(kind.style.sha256)},
+      {"@MAIN@", std::string(kind.main)},
       {"@SCRIPT@", std::string(js)},
-      {"@SCRIPT_SOURCE@", as_source(BURIN_REPORT_JS_SHA256)},
+      {"@OWN_SCRIPT@", std::string(kind.script.text)},
+      {"@SCRIPT_SOURCES@", as_source(BURIN_PAGE_JS_SHA256) + " " + as_source(kind.script.sha256)},
       {"@DOCUMENT@", as_json_element(document)},
   }};
   std::string page;
-  std::string_view rest = BURIN_BLOB_TEXT(report_html);
+  std::string_view rest = BURIN_BLOB_TEXT(page_html);
   // One walk over the page: what is put in is not looked at again.
   while (!rest.empty()) {
     const std::size_t at = std::min(rest.find('@'), rest.size());

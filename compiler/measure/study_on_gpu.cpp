@@ -1,0 +1,40 @@
+#include "compiler/measure/study_on_gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/execute/executor.h"
+#include "compiler/make_kernel.h"
+#include "compiler/measure/tune_on_gpu.h"
+#include "ir/arch.h"
+#include "ir/error.h"
+
+namespace burin {
+
+std::vector<std::string> study_on_gpu(Study& study, StudyOptions options, const StudyWatch& watch) {
+  const MeasuringCommand command{"study", "--estimate goes by the cost models, which need none"};
+  GpuMeasurer measurer(options.compile.archs, command);
+  check_assembler(command);
+  std::vector<std::string> notes;
+  if (options.compile.libraries) {
+    const std::string missing = measurer.missing_library();
+    if (!missing.empty()) notes.push_back(fmt::format("study measures no call of a library: {}", missing));
+  }
+  study.source = Estimate::Source::measured;
+  study.device = measurer.device();
+  options.compile.archs = {study.device.arch};
+  const TimeBudget budget(options.budget_s, options.seconds);
+  propose(study, options, budget, watch.proposing);
+  const CandidateCompiler compile = [&](const Task& task, const Candidate& candidate) {
+    return compile_candidate(task, candidate, options.compile, study.device.arch);
+  };
+  measure(study, options, budget, compile, measurer, watch.measuring);
+  if (!study.stopped.empty()) {
+    notes.push_back(fmt::format("{} of {} points were measured: {}", study.done(), study.points.size(), study.stopped));
+  }
+  return notes;
+}
+
+}  // namespace burin
