@@ -44,7 +44,7 @@ struct StudyArguments {
   bool estimate = false, json = false;
 };
 
-// What the axes are where the command names none.
+// What the axes are where the command names none. Of the input's zeros few kernels know anything.
 const std::map<StudyAxis, std::string> kUsualValues = {{StudyAxis::batch, "1,2,4,8,16,32"},
                                                        {StudyAxis::channels, "64,128,256,512"},
                                                        {StudyAxis::filter, "1,3,5"},
@@ -56,9 +56,11 @@ std::vector<double> parse_values(StudyAxis axis, const std::string& text) {
   std::vector<double> values;
   for (const std::string& item : split_list(option, text)) {
     const std::optional<double> value = parse_number<double>(item);
-    if (axis == StudyAxis::zeros) {
-      if (!value || !(*value >= 0 && *value < 1)) {
-        fail(ErrorKind::usage, "{} '{}': '{}' is not a share from 0 to below 1", option, text, item);
+    if (is_share(axis)) {
+      const bool may_be_all = axis == StudyAxis::input_zeros;
+      if (!value || !(*value >= 0 && (*value < 1 || (may_be_all && *value == 1)))) {
+        fail(ErrorKind::usage, "{} '{}': '{}' is not a share from 0 to {}1", option, text, item,
+             may_be_all ? "" : "below ");
       }
     } else if (const std::optional<int> whole = parse_number<int>(item); !whole || *whole < 1) {
       fail(ErrorKind::usage, "{} '{}': '{}' is not a whole number from 1 on", option, text, item);
@@ -236,10 +238,10 @@ void add_study_command(CLI::App& app, Action& action) {
       "Measure which algorithm is the fastest for which layer: batch, channels, filter, image and zeros around "
       "a base layer, all candidates, cuDNN's too");
   arguments->command = command;
-  add_option(
-      *command, "LAYER", arguments->base,
-      "The base, e.g. 'c=256 h=14 k=256 r=3 zeros=0.9'; also n, w, s, stride, pad, dilation, groups. Or a model or "
-      "weights, of which --layer chooses a convolution");
+  add_option(*command, "LAYER", arguments->base,
+             "The base, e.g. 'c=256 h=14 k=256 r=3 zeros=0.9'; also n, w, s, stride, pad, dilation, groups, "
+             "input-zeros. Or a model or "
+             "weights, of which --layer chooses a convolution");
   add_option(*command, "--layer GLOB", arguments->layer,
              "Of a file: the convolution whose sizes and zeros are the base");
   add_option(*command, "--geometry FILE", arguments->geometry,
@@ -249,10 +251,12 @@ void add_study_command(CLI::App& app, Action& action) {
       {StudyAxis::channels, "Input channels; output channels stay in proportion"},
       {StudyAxis::filter, "Rows of the filter; columns stay in proportion"},
       {StudyAxis::image, "Rows of the image; columns stay in proportion"},
-      {StudyAxis::zeros, "Shares of zeros among the weights"}};
+      {StudyAxis::zeros, "Shares of zeros among the weights"},
+      {StudyAxis::input_zeros, "Shares of zeros among the values of the input, of which some kernels take advantage"}};
   for (const auto& [axis, help] : helps) {
+    const auto usual = kUsualValues.find(axis);
     add_option(*command, fmt::format("--{} LIST", to_string(axis)), arguments->axes[axis],
-               fmt::format("{}, e.g. {}", help, kUsualValues.at(axis)));
+               fmt::format("{}, e.g. {}", help, usual == kUsualValues.end() ? "0,0.5,0.8,0.9" : usual->second));
   }
   add_option(*command, "--map AXES", arguments->maps,
              "Also every value of one axis with every value of another: zeros,batch; may be given again")

@@ -5,6 +5,7 @@
 
 #include "compiler/choose/choose.h"
 #include "compiler/program_tasks.h"
+#include "compiler/synthetic_zeros.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -28,6 +29,10 @@ Task only_convolution(const Network& network, const CompileOptions& options, int
 }  // namespace
 
 PointTask::PointTask(const StudyLayer& layer, std::uint64_t seed, const CompileOptions& options)
-    : network_(network_of(layer, seed, options)), task_(only_convolution(network_, options, layer.batch)) {}
+    : network_(network_of(layer, seed, options)), task_(only_convolution(network_, options, layer.batch)) {
+  const ConvShape& shape = layer.shape;
+  if (!layer.input_zeros) return;
+  task_.zeros = count_synthetic({.share = *layer.input_zeros}, shape.in_channels, shape.in_h, shape.in_w);
+}
 
 }  // namespace burin

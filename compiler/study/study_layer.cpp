@@ -20,8 +20,8 @@
 namespace burin {
 namespace {
 
-constexpr std::array<std::string_view, 12> kKeys = {"n", "c",      "h",   "w",        "k",      "r",
-                                                    "s", "stride", "pad", "dilation", "groups", "zeros"};
+constexpr std::array<std::string_view, 13> kKeys = {"n",      "c",   "h",        "w",      "k",     "r",          "s",
+                                                    "stride", "pad", "dilation", "groups", "zeros", "input-zeros"};
 constexpr std::string_view kExample = "such as 'c=256 h=14 k=256 r=3 zeros=0.9'";
 
 template <typename... Args>
@@ -93,11 +93,15 @@ StudyLayer parse_study_layer(std::string_view text) {
     const int pad = integer("pad", 0);
     shape.pad = {pad, pad, pad, pad};
   }
-  if (const auto zeros = given.find("zeros"); zeros != given.end()) {
-    const std::optional<double> value = parse_number<double>(zeros->second);
-    if (!value) refuse(text, "zeros={} is not a number", printable(zeros->second));
-    layer.zeros = *value;
-  }
+  const auto share = [&](const std::string& key) -> std::optional<double> {
+    const auto found = given.find(key);
+    if (found == given.end()) return std::nullopt;
+    const std::optional<double> value = parse_number<double>(found->second);
+    if (!value) refuse(text, "{}={} is not a number", key, printable(found->second));
+    return value;
+  };
+  layer.zeros = share("zeros").value_or(0);
+  layer.input_zeros = share("input-zeros");
   if (const std::vector<std::string> faults = verify(layer); !faults.empty()) refuse(text, "{}", faults.front());
   return layer;
 }
@@ -132,7 +136,8 @@ std::string print(const StudyLayer& layer) {
   if (!layer.keeps_size) text += fmt::format(" pad={}", shape.pad.top);
   if (shape.dilation_h != 1) text += fmt::format(" dilation={}", shape.dilation_h);
   if (shape.groups != 1) text += fmt::format(" groups={}", shape.groups);
-  return text + fmt::format(" zeros={}", layer.zeros);
+  text += fmt::format(" zeros={}", layer.zeros);
+  return text + (layer.input_zeros ? fmt::format(" input-zeros={}", *layer.input_zeros) : "");
 }
 
 std::vector<std::string> verify(const StudyLayer& layer) {
@@ -142,6 +147,9 @@ std::vector<std::string> verify(const StudyLayer& layer) {
   }
   if (!(layer.zeros >= 0 && layer.zeros < 1)) {
     faults.push_back(fmt::format("zeros={} is not a share from 0 to below 1", layer.zeros));
+  }
+  if (layer.input_zeros && !(*layer.input_zeros >= 0 && *layer.input_zeros <= 1)) {
+    faults.push_back(fmt::format("input-zeros={} is not a share from 0 to 1", *layer.input_zeros));
   }
   if (faults.empty() && tensor_bytes(layer) > kMaxStudyTensorBytes) {
     faults.push_back(fmt::format("its input and output take {} bytes, and a study measures up to {}",
@@ -162,6 +170,8 @@ double value_of(const StudyLayer& layer, StudyAxis axis) {
       return layer.shape.in_h;
     case StudyAxis::zeros:
       return layer.zeros;
+    case StudyAxis::input_zeros:
+      return layer.input_zeros.value_or(0);
   }
   return 0;
 }
@@ -200,6 +210,9 @@ StudyLayer varied(const StudyLayer& base, StudyAxis axis, double value) {
     case StudyAxis::zeros:
       layer.zeros = value;
       break;
+    case StudyAxis::input_zeros:
+      layer.input_zeros = value;
+      break;
   }
   if (const std::vector<std::string> faults = verify(layer); !faults.empty()) refuse_value(faults.front());
   return layer;
@@ -220,6 +233,8 @@ std::string value_text(const StudyLayer& layer, StudyAxis axis) {
       return fmt::format("{}x{} images", shape.in_h, shape.in_w);
     case StudyAxis::zeros:
       return fmt::format("{:.6g} % zeros", 100 * layer.zeros);
+    case StudyAxis::input_zeros:
+      return fmt::format("{:.6g} % zeros of the input", 100 * layer.input_zeros.value_or(0));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,21 +14,27 @@
 namespace burin {
 
 // What a study varies.
-enum class StudyAxis { batch, channels, filter, image, zeros };
-constexpr EnumNames<5> names_of(StudyAxis) { return {"an axis", {"batch", "channels", "filter", "image", "zeros"}}; }
+enum class StudyAxis { batch, channels, filter, image, zeros, input_zeros };
+constexpr EnumNames<6> names_of(StudyAxis) {
+  return {"an axis", {"batch", "channels", "filter", "image", "zeros", "input-zeros"}};
+}
+// Whether its values are shares, not whole numbers.
+constexpr bool is_share(StudyAxis axis) { return axis == StudyAxis::zeros || axis == StudyAxis::input_zeros; }
 
 struct StudyLayer {
   int batch = 1;
   ConvShape shape;         // without an epilogue
   bool keeps_size = true;  // the padding follows from the filter: with stride 1 the output has the input's size
   double zeros = 0;        // share of the weights, from 0 to below 1
+  // The share of the input's values, which is random. Nothing: nobody says, and no kernel skips them.
+  std::optional<double> input_zeros = {};
   bool operator==(const StudyLayer&) const = default;
 };
 
 // "n=1 c=256 h=14 w=14 k=256 r=3 s=3 zeros=0.9": images, input channels, rows and columns of the input, output
-// channels, rows and columns of the filter, share of zeros. Of these c, h and r must be given; w is h, k is c, s is r,
-// n is 1 and zeros is 0 where they are not. stride, dilation and groups are 1, and pad keeps the image's size. Throws
-// Error(usage).
+// channels, rows and columns of the filter, share of zeros; input-zeros is that of the input. Of these c, h and r must
+// be given; w is h, k is c, s is r, n is 1 and zeros is 0 where they are not. stride, dilation and groups are 1, and
+// pad keeps the image's size. Throws Error(usage).
 StudyLayer parse_study_layer(std::string_view text);
 // The sizes and the share of zeros of a layer that has weights, to a hundredth of a percent, without its epilogue.
 // Throws Error(unsupported) where the text above cannot say them.

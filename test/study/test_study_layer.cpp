@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/study/point_task.h"
 #include "compiler/study/study_layer.h"
 #include "ir/error.h"
 #include "test/catch.h"
@@ -139,4 +140,21 @@ TEST_CASE("study layer: weights are pruned by magnitude, to the weight, and the 
     }
   }
   CHECK(least >= most_pruned);
+}
+
+TEST_CASE("study layer: zeros of the input are a share of their own") {
+  const StudyLayer layer = parse_study_layer("c=8 h=6 r=3 zeros=0.5 input-zeros=0.75");
+  CHECK(layer.zeros == 0.5);
+  CHECK(layer.input_zeros == 0.75);
+  CHECK(print(layer).ends_with("zeros=0.5 input-zeros=0.75"));
+  CHECK(parse_study_layer(print(layer)) == layer);
+  CHECK_FALSE(parse_study_layer("c=8 h=6 r=3").input_zeros.has_value());
+  CHECK(value_of(layer, StudyAxis::input_zeros) == 0.75);
+  CHECK(varied(layer, StudyAxis::input_zeros, 1).input_zeros == 1.0);
+  CHECK(value_text(layer, StudyAxis::input_zeros) == "75 % zeros of the input");
+  CHECK_THAT(BURIN_THROWN(usage, parse_study_layer("c=8 h=6 r=3 input-zeros=1.5")),
+             Contains("input-zeros=1.5 is not a share from 0 to 1"));
+  // The task knows them, and only then a kernel that skips them is a candidate.
+  CHECK(PointTask(layer, 1, {}).task().zeros->share() == Approx(0.75).margin(0.01));
+  CHECK_FALSE(PointTask(parse_study_layer("c=8 h=6 r=3"), 1, {}).task().zeros.has_value());
 }

@@ -3,7 +3,7 @@
 
 const study = pageDocument;
 const isMeasured = study.source === "measured";
-const axisTitles = { batch: "Batch size", channels: "Channels", filter: "Filter", image: "Image", zeros: "Zeros" };
+const axisTitles = { batch: "Batch size", channels: "Channels", filter: "Filter", image: "Image", zeros: "Zeros", "input-zeros": "Zeros of the input" };
 const hidden = new Set();  // numbers of the algorithms whose curves are switched off
 
 const algorithmOf = (number) => study.algorithms[number];
@@ -146,7 +146,7 @@ function drawCurve(svg, curve, series, unitOf) {
   }
   curve.points.forEach((number, place) => {
     if (number === 0) svg.append(draw("line", { class: "base", x1: x(place), x2: x(place), y1: top, y2: height - bottom }));
-    const value = curve.axis === "zeros" ? `${Number((100 * curve.values[place]).toFixed(4))} %` : curve.values[place];
+    const value = curve.axis.endsWith("zeros") ? `${Number((100 * curve.values[place]).toFixed(4))} %` : curve.values[place];
     svg.append(draw("text", { x: x(place), y: height - 8, "text-anchor": "middle" }, String(value)));
   });
   for (const [number, values] of shown) {

@@ -29,7 +29,8 @@ Json layer_json(const StudyLayer& layer) {
           {"pad", {shape.pad.top, shape.pad.bottom, shape.pad.left, shape.pad.right}},
           {"dilation", shape.dilation_h},
           {"groups", shape.groups},
-          {"zeros", layer.zeros}};
+          {"zeros", layer.zeros},
+          {"input_zeros", known_json(layer.input_zeros)}};
 }
 
 Json device_json(const Study& study) {
