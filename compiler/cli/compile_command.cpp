@@ -140,6 +140,9 @@ void check_effects(const CompileArguments& arguments) {
                   "--activation-sparsity", "--memory-limit", "--objective"},
                  fmt::format("--stop-after {} ends before there is a plan", stop));
   }
+  if (!arguments.settings.activation_sparsity.empty()) {
+    refuse_given(command, {"--activations"}, "--activation-sparsity says what zeros there are; give one of them");
+  }
   if (!options.from_file) refuse_given(command, {"--no-verify"}, "it is for --from, and nothing was edited");
   const std::vector<std::string> of_cache = {"--cache", "--cache-limit"};
   if (arguments.cache.off) refuse_given(command, of_cache, "--no-cache uses no cache");

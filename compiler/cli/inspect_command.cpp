@@ -114,14 +114,14 @@ std::string print_table(const std::vector<InspectRow>& rows) {
 
 nlohmann::ordered_json to_json(const InspectRow& row) {
   const Kernel& kernel = row.kernel;
-  const std::optional<InputZeros> zeros = kernel.layer ? kernel.layer->zeros : std::nullopt;
+  const InputZeros* zeros = kernel.layer && kernel.layer->zeros ? &*kernel.layer->zeros : nullptr;
   nlohmann::ordered_json entry = {{"layer", kernel.op}, {"batch", kernel.planned_batch}};
   add_layer(entry, row);
   entry.update({{"provider", kernel.provider},
                 {"precision", kernel.precision},
                 {"kept_in_fp32", kernel.kept_in_fp32},
-                {"input_zeros", known_json(zeros ? std::optional(zeros->share) : std::nullopt)},
-                {"skipping_pays_from", known_json(zeros ? zeros->pays_from : std::nullopt)},
+                {"input_zeros", known_json(zeros != nullptr ? std::optional(zeros->share) : std::nullopt)},
+                {"skipping_pays_from", known_json(zeros != nullptr ? zeros->pays_from : std::nullopt)},
                 {"plan", kernel.plan_short},
                 {"input_layout", to_string(kernel.form.input().layout)},
                 {"output_layout", to_string(kernel.form.output().layout)},

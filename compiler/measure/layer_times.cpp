@@ -17,7 +17,9 @@ constexpr std::uint64_t kDeadSeed = 2, kZerosSeed = 3;
 
 // Images of a kernel's input as they lie in its memory, each where the tensor says that it begins.
 std::vector<float> in_memory(const KernelTensor& input, std::span<const float> nchw, int batch) {
-  const std::vector<float> dense = from_nchw(input.layout, nchw, input.channels, input.rows, input.cols);
+  const std::vector<float> dense = input.is_image()
+                                       ? from_nchw(input.layout, nchw, input.channels, input.rows, input.cols)
+                                       : std::vector<float>(nchw.begin(), nchw.end());
   BURIN_CHECK(input.runs == 1, "an input of {} runs", input.runs);
   const auto groups = static_cast<std::size_t>(ceil_div(batch, images_together(input.layout)));
   const auto pitch = static_cast<std::size_t>(input.image_words * input.elements_per_word());

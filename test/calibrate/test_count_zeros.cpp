@@ -46,9 +46,9 @@ TEST_CASE("count zeros: of each convolution's input, over all images") {
 }
 
 TEST_CASE("count zeros: images that are none of the network's") {
-  CHECK_THAT(BURIN_THROWN(bad_input, count_zeros(network(), {{"x", {1, 2, 3}}}, {})),
+  CHECK_THAT(BURIN_THROWN(bad_input, count_zeros(network(), {{"x", {1, 2, 3}}}, {})).text,
              Contains("--activations: 3 values are no images of the input 'x', which has 4"));
-  CHECK_THAT(BURIN_THROWN(usage, count_zeros(network(), {{"y", {1, 2, 3, 4}}}, {})),
+  CHECK_THAT(BURIN_THROWN(usage, count_zeros(network(), {{"y", {1, 2, 3, 4}}}, {})).text,
              Contains("--activations: nothing is given for the input 'x'"));
 }
 

@@ -102,8 +102,8 @@ TEST_CASE("synthetic zeros: what the command line says") {
   CHECK(blobs.pattern == ZeroPattern::blobs);
   CHECK(blobs.share == 0.25);
   for (const char* text : {"", "x", "-0.1", "1.5", "nan", "80%", "0.8 ", ":random"}) {
-    CHECK_THAT(BURIN_THROWN(usage, parse_synthetic_zeros(text)), Contains("must be a share from 0 to 1"));
+    CHECK_THAT(BURIN_THROWN(usage, parse_synthetic_zeros(text)).text, Contains("must be a share from 0 to 1"));
   }
-  CHECK_THAT(BURIN_THROWN(usage, parse_synthetic_zeros("0.5:blob")),
+  CHECK_THAT(BURIN_THROWN(usage, parse_synthetic_zeros("0.5:blob")).text,
              Contains("'blob' is none of random, channels, blobs"));
 }

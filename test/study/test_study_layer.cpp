@@ -152,7 +152,7 @@ TEST_CASE("study layer: zeros of the input are a share of their own") {
   CHECK(value_of(layer, StudyAxis::input_zeros) == 0.75);
   CHECK(varied(layer, StudyAxis::input_zeros, 1).input_zeros == 1.0);
   CHECK(value_text(layer, StudyAxis::input_zeros) == "75 % zeros of the input");
-  CHECK_THAT(BURIN_THROWN(usage, parse_study_layer("c=8 h=6 r=3 input-zeros=1.5")),
+  CHECK_THAT(BURIN_THROWN(usage, parse_study_layer("c=8 h=6 r=3 input-zeros=1.5")).text,
              Contains("input-zeros=1.5 is not a share from 0 to 1"));
   // The task knows them, and only then a kernel that skips them is a candidate.
   CHECK(PointTask(layer, 1, {}).task().zeros->share() == Approx(0.75).margin(0.01));
