@@ -126,6 +126,12 @@ void UserOperators::compile_for_host() {
     UserFunction& function = *made.function;
     if (function.reference != nullptr) continue;
     if (!made.files->library.empty()) {
+      const auto is_it = [&](const Made& other) { return other.function->name == function.name; };
+      if (std::ranges::count_if(made_, is_it) > 1) {
+        fail(ErrorKind::unsupported,
+             "--operator {}={}: nodes with different attributes are different functions, and a library has one",
+             function.name, made.files->library);
+      }
       load_for_host(function, made.files->library);
       continue;
     }

@@ -181,7 +181,6 @@ TEST_CASE("own_operators: half precision, other kernels, and a constant as the s
   files.operators = {"--operator", "my.Domain::Blend=" + files.folder / "blend.cu"};
   REQUIRE_OK(files.compile());
   REQUIRE_OK(files.verify({"--layers"}));
-  const std::vector<float> x = {1, -2};
   burin::write_npy(files.folder / "x.npy", {3, 8, 8}, std::vector<float>(192, -2));
   REQUIRE_OK(files.run({"run", files.folder / "p.burin", "--device", "host", "--input", files.folder / "x.npy",
                         "--output", files.folder / "y.npy"}));
@@ -214,6 +213,24 @@ TEST_CASE("own_operators: an activation of weights") {
   const Outcome verified = run_burin(verify);
   REQUIRE_OK(verified);
   CHECK_THAT(verified.out, Contains("in float64"));
+}
+
+TEST_CASE("own_operators: one of ONNX's own is replaced") {
+  REQUIRE_COMPILERS();
+  Files files;
+  OnnxModel model = OnnxModel::of_image({3, 8, 8});
+  model.add_node("Relu", {"x"}, "y");
+  files.folder.write("m.onnx", model.bytes());
+  files.operators.clear();
+  files.give("Relu", "relu.cu", "__device__ float Relu(float x) { return x < 0 ? -1 : 2 * x; }\n");
+  REQUIRE_OK(files.compile());
+  std::vector<float> x(192, -3);
+  x[0] = 4;
+  burin::write_npy(files.folder / "x.npy", {3, 8, 8}, x);
+  REQUIRE_OK(files.run({"run", files.folder / "p.burin", "--device", "host", "--input", files.folder / "x.npy",
+                        "--output", files.folder / "y.npy"}));
+  CHECK(burin::read_npy(files.folder / "y.npy").values[0] == 8);
+  CHECK(burin::read_npy(files.folder / "y.npy").values[1] == -1);
 }
 
 TEST_CASE("own_operators: inspect names them") {
@@ -402,6 +419,12 @@ TEST_CASE("own_operators: a library stands in for the text on the host") {
              Contains("reference of operator my.Domain::Blend: " + (files.folder / "blend.so") + ", in float64"));
   files.operators.insert(files.operators.end(), {"--operator", "my.Domain::Blend=" + (files.folder / "blend.cu")});
   REQUIRE_OK(files.verify());
+  const std::string swoosh = files.operators[1];
+  files.operators[1] = "my.Domain::Swoosh=" + (files.folder / "blend.so");
+  const Outcome several = files.verify();
+  CHECK(several.exit_code == 4);
+  CHECK_THAT(several.err, Contains("nodes with different attributes are different functions"));
+  files.operators[1] = swoosh;
   files.folder.write("blend.so", "no library");
   const Outcome damaged = files.verify();
   CHECK(damaged.exit_code == 3);
