@@ -99,6 +99,11 @@ int verify_package(VerifyArguments arguments) {
     });
   }
   for (const std::string& note : executor->notes()) print_note(note);
+  if (verification.code) {
+    const UserOperators::CodeFaults own = operators->compare_code(package);
+    for (const std::string& note : own.notes) print_note(note);
+    verification.code->different.insert(verification.code->different.end(), own.faults.begin(), own.faults.end());
+  }
   if (arguments.json) {
     nlohmann::ordered_json result = {{"package", arguments.package},
                                      {"against", arguments.against},

@@ -7,8 +7,10 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <set>
 
 #include "compiler/assemble/nvrtc.h"
+#include "compiler/assemble/ptx_directives.h"
 #include "compiler/functions/host_library.h"
 #include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
@@ -34,6 +36,12 @@ std::string read_file(const std::string& option, const std::string& path, std::s
 }
 
 std::string folder_of(const std::string& path) { return std::filesystem::absolute(path).parent_path().string(); }
+
+// "// Cuda compilation tools, release 13.0, V13.0.88": who made PTX.
+std::string compiler_of(const std::string& ptx) {
+  const std::size_t at = ptx.find("// Cuda compilation tools");
+  return at == ptx.npos ? "" : ptx.substr(at, ptx.find('\n', at) - at);
+}
 
 // One for the process: it keeps memory of its own.
 const Nvrtc& nvrtc() {
@@ -98,27 +106,66 @@ SharedFunction UserOperators::make(const std::string& name, int inputs, std::vec
   return made_.back().function;
 }
 
+std::string UserOperators::ptx_of(const Made& made, const std::string& arch) {
+  const UserFunction& function = *made.function;
+  const FunctionText& text = made.files->text;
+  if (!made.files->has_text()) {
+    fail(ErrorKind::usage, "--operator {}={}: a GPU needs the operator's text, as CUDA C++", function.name,
+         made.files->library);
+  }
+  // Exact quotients and roots are calls, which keep products of tensor cores waiting.
+  const Nvrtc::Result result =
+      nvrtc().compile(text.for_device(function), text.path,
+                      {"--gpu-architecture=compute_" + arch.substr(arch.find('_') + 1), "--std=c++20",
+                       "--relocatable-device-code=true", "--prec-div=false", "--prec-sqrt=false",
+                       "--device-as-default-execution-space", "--include-path=" + folder_of(text.path)});
+  if (result.ptx.empty()) {
+    fail(ErrorKind::bad_input, "operator {}: NVRTC {} does not compile its text ({} is looked for):\n{}", function.name,
+         nvrtc().version(), wanted_signature(function), trim(result.log));
+  }
+  return result.ptx;
+}
+
 void UserOperators::compile_for_device(const std::string& arch) {
   for (Made& made : made_) {
-    UserFunction& function = *made.function;
-    if (!function.ptx.empty()) continue;
-    const FunctionText& text = made.files->text;
-    if (!made.files->has_text()) {
-      fail(ErrorKind::usage, "--operator {}={}: a GPU needs the operator's text, as CUDA C++", function.name,
-           made.files->library);
-    }
-    // Exact quotients and roots are calls, which keep products of tensor cores waiting.
-    const Nvrtc::Result result =
-        nvrtc().compile(text.for_device(function), text.path,
-                        {"--gpu-architecture=compute_" + arch.substr(arch.find('_') + 1), "--std=c++20",
-                         "--relocatable-device-code=true", "--prec-div=false", "--prec-sqrt=false",
-                         "--device-as-default-execution-space", "--include-path=" + folder_of(text.path)});
-    if (result.ptx.empty()) {
-      fail(ErrorKind::bad_input, "operator {}: NVRTC {} does not compile its text ({} is looked for):\n{}",
-           function.name, nvrtc().version(), wanted_signature(function), trim(result.log));
-    }
-    function.ptx = result.ptx;
+    if (made.function->ptx.empty()) made.function->ptx = ptx_of(made, arch);
   }
+}
+
+UserOperators::CodeFaults UserOperators::compare_code(const Package& package) {
+  CodeFaults result;
+  std::set<std::string> seen;
+  for (const Kernel& kernel : package.manifest.kernels) {
+    for (const KernelFunction& packed : kernel.functions) {
+      if (!seen.insert(packed.path).second) continue;
+      const auto made = std::ranges::find_if(
+          made_, [&](const Made& known) { return known.function->symbol() == packed.function.symbol(); });
+      const auto note = [&](std::string_view why) {
+        result.notes.push_back(fmt::format("the PTX of operator {} in the package was not compared with its text: {}",
+                                           describe(packed.function), why));
+      };
+      if (made == made_.end() || !made->files->has_text()) {
+        note("it was not given");
+        continue;
+      }
+      const std::string ptx = *package.files.at(packed.path).content();
+      try {
+        const std::string expected = ptx_of(*made, target_of(ptx));
+        if (expected == ptx) continue;
+        // Another version of NVRTC writes another text.
+        if (compiler_of(expected) != compiler_of(ptx)) {
+          note(fmt::format("NVRTC {} did not make it", nvrtc().version()));
+        } else {
+          result.faults.push_back(fmt::format("operator {}: {} is not what NVRTC makes of {}",
+                                              describe(packed.function), packed.path, made->files->text.path));
+        }
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::unsupported) throw;
+        note(error.what());
+      }
+    }
+  }
+  return result;
 }
 
 void UserOperators::compile_for_host() {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/functions/function_text.h"
-#include "ir/package/manifest.h"
+#include "ir/package/package.h"
 #include "ir/user_function.h"
 
 namespace burin {
@@ -33,6 +33,13 @@ class UserOperators : public FunctionSource {
   // can be computed then. Throws Error(bad_input) for a text that the package was not compiled from.
   HostFunctions give(Manifest& manifest);
 
+  // Compares the PTX that a package holds of its functions with what NVRTC makes of their texts. Each is a sentence; a
+  // note says what could not be compared.
+  struct CodeFaults {
+    std::vector<std::string> faults, notes;
+  };
+  CodeFaults compare_code(const Package& package);
+
   // Throws Error(usage) for one that nobody asked for: an option that would do nothing. `where`: "net.onnx".
   void check_used(const std::string& where) const;
   // The same for one that is not among these.
@@ -46,6 +53,10 @@ class UserOperators : public FunctionSource {
   std::vector<Reference> references() const;
 
  private:
+  struct Made;
+  // The function as NVRTC compiles it. Throws as compile_for_device() does.
+  static std::string ptx_of(const Made& made, const std::string& arch);
+
   struct Files {
     FunctionText text;
     std::string library;  // its path; empty: none

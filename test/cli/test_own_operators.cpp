@@ -431,6 +431,29 @@ TEST_CASE("own_operators: a library stands in for the text on the host") {
   CHECK_THAT(damaged.err, Contains("blend.so cannot be opened"));
 }
 
+TEST_CASE("own_operators: other PTX of a function is found") {
+  REQUIRE_COMPILERS();
+  const Files files;
+  REQUIRE_OK(files.compile());
+  CHECK(files.verify().err.find("was not compared") == std::string::npos);
+  // A package that agrees with itself.
+  burin::Package package = burin::read_package(files.folder / "p.burin");
+  const burin::KernelFunction& called = package.manifest.kernels.at(0).functions.at(0);
+  std::string ptx = *package.files.at(called.path).content();
+  const std::size_t ret = ptx.rfind("ret;");
+  package.files[called.path] = burin::PackageFile(ptx.insert(ret, "mov.u32 %r1, %clock;\n\t"));
+  burin::write_package(package, files.folder / "p.burin");
+  const Outcome changed = files.verify();
+  CHECK(changed.exit_code == 1);
+  CHECK_THAT(changed.out, Contains("is not what NVRTC makes of " + (files.folder / "swoosh.cu")));
+  // What another NVRTC has made is said.
+  const std::size_t version = ptx.find("release ");
+  REQUIRE(version != std::string::npos);
+  package.files[called.path] = burin::PackageFile(ptx.replace(version, 12, "release 1.0,"));
+  burin::write_package(package, files.folder / "p.burin");
+  CHECK_THAT(files.verify().err, Contains("was not compared with its text: NVRTC"));
+}
+
 TEST_CASE("own_operators: a wrong result is found") {
   REQUIRE_COMPILERS();
   Files files;
