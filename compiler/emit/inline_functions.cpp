@@ -65,12 +65,31 @@ std::string without_comments(std::string_view text) {
   fail(ErrorKind::unsupported, "the PTX of '{}' cannot be put into a kernel: {}", symbol, why);
 }
 
-std::string version_of(const std::string& text, const std::string& symbol) {
-  std::smatch found;
-  if (!std::regex_search(text, found, std::regex("\\.version[ \t]+([0-9]{1,3}\\.[0-9]{1,3})"))) {
+// "9.0", of ".version 9.0".
+std::string version_of(std::string_view text, const std::string& symbol) {
+  constexpr std::string_view kVersion = ".version ";
+  constexpr std::size_t kMostDigits = 3;
+  const std::size_t at = text.find(kVersion);
+  std::string_view number = at == text.npos ? "" : text.substr(at + kVersion.size());
+  number = number.substr(0, number.find_first_not_of("0123456789."));
+  const std::size_t dot = number.find('.');
+  const auto is_short = [&](std::string_view digits) {
+    return !digits.empty() && digits.size() <= kMostDigits && digits.find('.') == digits.npos;
+  };
+  if (dot == number.npos || !is_short(number.substr(0, dot)) || !is_short(number.substr(dot + 1))) {
     refuse(symbol, "it does not say its version");
   }
-  return found[1];
+  return std::string(number);
+}
+
+// Matching takes stack for each character, and a text from a package may be anything.
+void check_lines(std::string_view body, const std::string& symbol) {
+  constexpr std::size_t kMostBytes = 4096;
+  while (!body.empty()) {
+    const std::size_t end = std::min(body.find('\n'), body.size());
+    if (end > kMostBytes) refuse(symbol, "a line of it is too long");
+    body.remove_prefix(std::min(end + 1, body.size()));
+  }
 }
 
 // 9.0 comes after 8.5, and 8.10 after 8.9.
@@ -195,12 +214,17 @@ std::string with_operands(std::string body, const std::string& symbol) {
 }  // namespace
 
 InlineCode inline_code(const std::string& ptx, const std::string& symbol) {
+  if (ptx.size() > kMaxFunctionPtxBytes) {
+    refuse(symbol, fmt::format("it has {} bytes, at most {} are read", ptx.size(), kMaxFunctionPtxBytes));
+  }
   const std::string text = without_comments(ptx);
   const std::size_t header = text.find(kHeaderEnd);
   if (header == text.npos) refuse(symbol, "it has no header");
   const FunctionPlace place = find_function(text, symbol);
   const std::string before = text.substr(header + kHeaderEnd.size(), place.begin - header - kHeaderEnd.size());
-  const std::string body = with_operands(text.substr(place.body, place.body_end - place.body), symbol);
+  const std::string own = text.substr(place.body, place.body_end - place.body);
+  check_lines(own, symbol);
+  const std::string body = with_operands(own, symbol);
   Words words, names;
   each_token(body, [&](std::string_view token) { words.emplace(token); });
   std::string beside;

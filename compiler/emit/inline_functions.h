@@ -4,10 +4,13 @@
 
 #include <llvm/IR/Module.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace burin {
+
+inline constexpr std::size_t kMaxFunctionPtxBytes = std::size_t{256} << 10;
 
 // What NVRTC's text of a function becomes.
 struct InlineCode {

@@ -382,6 +382,10 @@ TEST_CASE("own_operators: stages are dumped, and edited ones go back in") {
   const Outcome from = files.compile({"--from", "conv1=" + files.folder / "dump/conv1/30-plan.txt", "--no-cache"});
   REQUIRE_OK(from);
   CHECK_THAT(from.err, Contains("verified on host"));
+  const Outcome module =
+      files.compile({"--from", "conv1=" + files.folder / "dump/conv1/50-specialised.ll", "--no-cache"});
+  REQUIRE_OK(module);
+  CHECK_THAT(module.err, Contains("50-specialised.ll: verified on host"));
 }
 
 TEST_CASE("own_operators: a package brings no code for the host, and another text is not taken for its own") {

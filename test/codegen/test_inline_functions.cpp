@@ -68,6 +68,10 @@ TEST_CASE("inline_functions: what cannot be put into a kernel is said") {
   const auto error_of_ptx = [](const std::string& ptx) { return error_of([&] { inline_code(ptx, kSymbol); }); };
   CHECK_THAT(error_of_ptx("nothing"), Contains("it has no header"));
   CHECK_THAT(error_of_ptx(".version 8.0\n.address_size 64\n"), Contains("the function is not in it"));
+  CHECK_THAT(error_of_ptx(ptx_with("", "\tld.param.f32 \t%" + std::string(1 << 17, 'f') + ", [x];\n")),
+             Contains("a line of it is too long"));
+  CHECK_THAT(error_of_ptx(std::string(kMaxFunctionPtxBytes + 1, ' ')), Contains("it has 262145 bytes, at most 262144"));
+  CHECK_THAT(error_of_ptx(".version 9999999999.0\n" + ptx_with("", kBody)), Contains("it does not say its version"));
   CHECK_THAT(error_of_ptx(ptx_with(".extern .global .b32 table[];\n", kBody)),
              Contains("it calls a function that is not in the operator's file"));
   CHECK_THAT(
