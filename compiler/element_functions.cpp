@@ -64,6 +64,7 @@ double steepest(const Elementwise& op) {
     case ceil:
     case round:
     case quantize:
+    case user:
       return kInfinity;
   }
   fail_internal(__FILE__, __LINE__, "an element-wise function without a slope");
@@ -88,6 +89,7 @@ bool is_monotone(const Elementwise& op) {
     case absolute:
     case sine:
     case cosine:
+    case user:
       return false;
     default:
       return true;
@@ -182,6 +184,8 @@ double reference_element(const Elementwise& op, double x) {
       return round_to_even(x);
     case quantize:
       return std::clamp(round_to_even(x / alpha), beta, beta + kQuantizedSteps) * alpha;
+    case user:
+      return reference_of(*op.user, x);
   }
   fail_internal(__FILE__, __LINE__, "an element-wise function without a reference");
 }
@@ -204,15 +208,39 @@ double reference_combination(Combination combination, double a, double b) {
       return std::max(a, b);
     case Combination::prelu:
       return a < 0 ? a * b : a;
+    case Combination::user:
+      break;
   }
   fail_internal(__FILE__, __LINE__, "a combination without a reference");
 }
 
+double reference_combination(const Combine& op, double a, double b) {
+  return op.user != nullptr ? reference_of(*op.user, a, b) : reference_combination(op.combination, a, b);
+}
+
 namespace {
+
+constexpr double kUnit = 0x1p-21;  // what a tolerance multiplies a rounding with
+
+// What floats make of a user's function beside float64, around a point: nobody knows what it is made of. A device
+// computes with other functions of the library than the host, which may be off by more. `inputs` are what it is of.
+template <typename... Inputs>
+double user_rounding(const UserFunction& function, double y, Inputs... inputs) {
+  constexpr double kResult = 2, kDevice = 4;
+  double most = 0;
+  for (const float step : {1.0F, 1 + 0x1p-22F, 1 - 0x1p-22F}) {
+    const double there = reference_of(function, static_cast<double>(static_cast<float>(inputs) * step)...);
+    const double rounded = value_of(function, (static_cast<float>(inputs) * step)...);
+    // A reference that rounds as well says by how much its result moves with the inputs.
+    const double off = function.in_double ? std::abs(rounded - there) : std::abs(there - y);
+    if (std::isfinite(off)) most = std::max(most, off);
+  }
+  return kResult * std::abs(y) + kDevice * most / kUnit;
+}
 
 // A quotient that lies at the edge of a step may be rounded to either side: then it is a step that rounding brings.
 double quantizing_error(const Elementwise& op, double x) {
-  constexpr double kQuotientError = 0x1p-21, kUnit = 0x1p-21;  // what a tolerance multiplies this with
+  constexpr double kQuotientError = 0x1p-21;
   return moved_by(op, x, kQuotientError * std::abs(x)) / kUnit;
 }
 
@@ -267,6 +295,8 @@ double rounding_of(const Elementwise& op, double x, double y) {
     case sine:
     case cosine:
       return 1 + from / 1024;  // the parts of a right angle reach so far
+    case user:
+      return user_rounding(*op.user, y, x);
   }
   fail_internal(__FILE__, __LINE__, "an element-wise function without a magnitude");
 }
@@ -286,8 +316,14 @@ double rounding_of(Combination combination, double a, double b, double y) {
     case Combination::smaller:
     case Combination::larger:
       return 0;
+    case Combination::user:
+      break;
   }
   fail_internal(__FILE__, __LINE__, "a combination without a magnitude");
+}
+
+double rounding_of(const Combine& op, double a, double b, double y) {
+  return op.user != nullptr ? user_rounding(*op.user, y, a, b) : rounding_of(op.combination, a, b, y);
 }
 
 double moved_by(const Elementwise& op, double x, double off) {
@@ -300,6 +336,11 @@ double moved_by(const Elementwise& op, double x, double off) {
   const double below = value - reference_element(op, x - off), above = reference_element(op, x + off) - value;
   const auto known = [&](double moved) { return std::isnan(moved) ? std::abs(value) : std::abs(moved); };
   double moved = std::max(known(below), known(above));
+  // Of a user's function nobody knows where it turns.
+  constexpr int kBetween = 8;
+  for (int i = 1; op.is_user() && i < kBetween; ++i) {
+    moved = std::max(moved, known(reference_element(op, x + off * (2.0 * i / kBetween - 1)) - value));
+  }
   if (turning && std::abs(*turning - x) < off) moved = std::max(moved, known(reference_element(op, *turning) - value));
   return std::min(std::isnan(most) ? kInfinity : most, moved);
 }
@@ -339,6 +380,7 @@ bool keeps_nonnegative(const Elementwise& op) {
     case log:
     case sine:
     case cosine:
+    case user:
       return false;
     default:
       return true;
@@ -349,6 +391,8 @@ bool is_uniform(const std::vector<float>& values) {
   return std::ranges::all_of(values, [&](float value) { return value == values.front(); });
 }
 
-bool keeps_nonnegative(Combination combination) { return combination != Combination::subtract; }
+bool keeps_nonnegative(Combination combination) {
+  return combination != Combination::subtract && combination != Combination::user;
+}
 
 }  // namespace burin

@@ -11,12 +11,14 @@ namespace burin {
 // f(x) for one value.
 double reference_element(const Elementwise& op, double x);
 // One of the operands, of which the first is `a`: of a Combine whose operands are not swapped.
-double reference_combination(Combination combination, double a, double b);
+double reference_combination(Combination combination, double a, double b);  // none of a user's
+double reference_combination(const Combine& op, double a, double b);
 
 // What rounding y, the function of x, can grow with, in units of tolerance_of(): what a kernel adds to the error of x.
 double rounding_of(const Elementwise& op, double x, double y);
 // The same of what a combination gives.
 double rounding_of(Combination combination, double a, double b, double y);
+double rounding_of(const Combine& op, double a, double b, double y);
 
 // How far y moves, the function of x, when x is off by so much at most, in either direction.
 double moved_by(const Elementwise& op, double x, double off);

@@ -33,6 +33,7 @@ std::string task_hash(const Task& task) {
   const auto bytes = [](const std::vector<float>& values) {
     return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
   };
+  const std::vector<SharedFunction> functions = functions_of(task);
   std::vector<std::string_view> parts;
   KernelForm tensors{.tensors = task.reads, .launch = {}};
   tensors.tensors.push_back(task.writes);
@@ -65,6 +66,10 @@ std::string task_hash(const Task& task) {
     for (const auto* numbers : {&normalize->scale, &normalize->shift}) {
       if (*numbers) parts.push_back(bytes((*numbers)->values));
     }
+  }
+  for (const SharedFunction& function : functions) {
+    parts.push_back(function->source_hash);
+    parts.push_back(function->ptx);
   }
   return content_hash(parts);
 }

@@ -15,6 +15,7 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/observer.h"
 #include "compiler/parallel_for.h"
+#include "compiler/specialise/function_code.h"
 #include "compiler/specialise/specialised_module.h"
 #include "ir/error.h"
 #include "ir/kernel_program.h"
@@ -108,6 +109,11 @@ PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, con
   kernel.predicted_us = candidate.estimate.us;
   kernel.form = recipe.form;
   kernel.call = recipe.call;
+  for (const SharedFunction& function : functions_of(task)) {
+    const std::string path = fmt::format("functions/{}.ptx", function->symbol());
+    kernel.functions.push_back({*function, path});
+    made.files.emplace_back(path, function->ptx);
+  }
   if (!recipe.weights.empty()) {
     kernel.weights = add_data(made, "weights", bytes_of_words(recipe.weights));
   }
@@ -157,6 +163,9 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
     if (observer.observe("specialised", "50-specialised.ll", [&] { return made.edited_module; })) return std::nullopt;
   } else if (ptx.empty()) {
     const SpecialisedModule specialised = recipe.specialise(symbol);
+    FunctionCode code;
+    for (const SharedFunction& function : functions_of(task)) code[function->symbol()] = function->ptx;
+    attach_functions(*specialised.module, code);
     if (observer.observe("specialised", "50-specialised.ll", [&] { return print(specialised); })) return std::nullopt;
     ptx = emit_ptx(specialised, ptx_arch);
   }
@@ -274,7 +283,13 @@ std::string rebuild_module(const Package& package, const Kernel& kernel) {
 }
 
 std::string rebuild_ptx(const Package& package, const Kernel& kernel, const std::string& arch) {
-  return emit_ptx(rebuild(package, kernel), arch);
+  const SpecialisedModule module = rebuild(package, kernel);
+  FunctionCode code;
+  for (const KernelFunction& packed : kernel.functions) {
+    code[packed.function.symbol()] = *package.files.at(packed.path).content();
+  }
+  attach_functions(*module.module, code);
+  return emit_ptx(module, arch);
 }
 
 }  // namespace burin

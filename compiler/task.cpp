@@ -31,6 +31,28 @@ std::int64_t nonzeros_of(const Task& task) {
   return linear == nullptr ? 0 : count(linear->weights);
 }
 
+std::vector<SharedFunction> functions_of(const Task& task) {
+  std::vector<SharedFunction> functions;
+  const auto add = [&](const SharedFunction& function) {
+    const auto is_it = [&](const SharedFunction& known) { return is_same(known, function); };
+    if (function != nullptr && std::ranges::none_of(functions, is_it)) functions.push_back(function);
+  };
+  const auto add_end = [&](const std::optional<Elementwise>& end) {
+    if (end) add(end->user);
+  };
+  if (task.layer != nullptr) add_end(task.layer->shape.epilogue.function);
+  if (const auto* element = task.get<Elementwise>()) add(element->user);
+  if (const auto* combine = task.get<Combine>()) add(combine->user);
+  if (const auto* linear = task.get<Linear>()) add_end(linear->function);
+  if (const auto* excite = task.get<Excite>()) {
+    add_end(excite->function);
+    add_end(excite->expand.function);
+  }
+  if (task.op == nullptr) return functions;
+  if (const Elementwise* then = then_of(task.op->kind)) add(then->user);
+  return functions;
+}
+
 Linear stored_linear(const Task& task) {
   Linear stored = *task.get<Linear>();
   if (task.linear_storage == ElementType::f32) return stored;

@@ -54,6 +54,9 @@ std::int64_t values_of(const std::vector<std::int64_t>& shape, std::size_t first
 // Nonzeros among the weights of its convolution or fully connected layer; 0 for others.
 std::int64_t nonzeros_of(const Task& task);
 
+// Functions of a user's that its kernel computes, each once.
+std::vector<SharedFunction> functions_of(const Task& task);
+
 // Its fully connected layer with the weights rounded to what they are stored as: small ones may become zeros. Throws
 // Error(unsupported) for a weight that is too large.
 Linear stored_linear(const Task& task);

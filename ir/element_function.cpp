@@ -6,10 +6,12 @@
 
 #include "ir/error.h"
 #include "ir/faults.h"
+#include "ir/printable.h"
 
 namespace burin {
 
 std::string describe(const Elementwise& op) {
+  if (op.is_user() && op.user != nullptr) return op.user->name;
   std::string text(to_string(op.function));
   using enum ElementFunction;
   const bool has_number =
@@ -28,6 +30,11 @@ std::vector<std::string> verify_function(const std::optional<Elementwise>& funct
   if (!is_named(function->function)) {
     faults.add("function is {}, allowed is one of {}", static_cast<int>(function->function),
                known_names<ElementFunction>());
+  }
+  if (function->is_user() != (function->user != nullptr)) faults.add("it is a user's function, or names one, alone");
+  if (function->user != nullptr && function->user->inputs != 1) {
+    faults.add("operator {} has {} inputs, a function has one", in_quotes(function->user->name),
+               function->user->inputs);
   }
   if (!std::isfinite(function->alpha)) faults.add("alpha is {}, it must be finite", function->alpha);
   if (!std::isfinite(function->beta)) faults.add("beta is {}, it must be finite", function->beta);

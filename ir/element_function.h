@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/named_enum.h"
+#include "ir/user_function.h"
 
 namespace burin {
 
@@ -26,6 +27,7 @@ namespace burin {
 //   round             to the nearest whole number, of two to the even one
 //   quantize          alpha clamp(round(x / alpha), beta, beta + 255): through 8 bits and back, alpha being the scale
 //                     and beta the least integer less the zero point
+//   user              what Elementwise::user says
 enum class ElementFunction {
   relu,
   leaky_relu,
@@ -56,11 +58,12 @@ enum class ElementFunction {
   floor,
   ceil,
   round,
-  quantize
+  quantize,
+  user
 };
 inline constexpr int kQuantizedSteps = 255;  // between the least and the largest of 8 bits
 
-constexpr EnumNames<30> names_of(ElementFunction) {
+constexpr EnumNames<31> names_of(ElementFunction) {
   return {"a function",
           {"relu",
            "leaky_relu",
@@ -91,13 +94,18 @@ constexpr EnumNames<30> names_of(ElementFunction) {
            "floor",
            "ceil",
            "round",
-           "quantize"}};
+           "quantize",
+           "user"}};
 }
 
 struct Elementwise {
   ElementFunction function = ElementFunction::relu;
   float alpha = 0, beta = 0;
-  bool operator==(const Elementwise&) const = default;
+  SharedFunction user = {};  // of one input
+  bool is_user() const { return function == ElementFunction::user; }
+  bool operator==(const Elementwise& other) const {
+    return function == other.function && alpha == other.alpha && beta == other.beta && is_same(user, other.user);
+  }
 };
 
 // "clip 0 to 6": the function and those of its parameters that it has.

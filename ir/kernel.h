@@ -19,6 +19,7 @@
 #include "ir/named_enum.h"
 #include "ir/tensor_box.h"
 #include "ir/tensor_layout.h"
+#include "ir/user_function.h"
 #include "ir/weight_matrix.h"
 
 namespace burin {
@@ -194,6 +195,16 @@ struct KernelLayer {
 // "43.1 % of the columns live, 71.0 % of what is multiplied is not zero"; empty where nobody has counted.
 std::string multiplied_text(const KernelLayer& layer);
 
+// A user's function that a kernel's code has in it.
+struct KernelFunction {
+  UserFunction function;
+  std::string path;  // in the package, of its PTX
+  bool operator==(const KernelFunction& other) const {
+    return function.symbol() == other.function.symbol() && function.attributes == other.function.attributes &&
+           function.inputs == other.function.inputs && path == other.path;
+  }
+};
+
 struct Kernel {
   std::string symbol;
   std::string op;        // the operator that it computes; of a copy, its tensor
@@ -203,15 +214,16 @@ struct Kernel {
   // Of a convolution or fully connected layer that stayed in FP32 where half precision was to be had: why
   // (compiler/calibrate). Empty: it did not.
   std::string kept_in_fp32;
-  std::optional<KernelLayer> layer;    // of a convolution
-  std::optional<WeightMatrix> linear;  // of a fully connected layer: its weights before any rounding
-  std::string plan;                    // its text form
-  int planned_batch = 0;               // the batch that the plan was made for; 0: it is the same for all
-  double predicted_us = 0;             // of one launch with that batch; 0: nobody has said
-  std::optional<TuningRecord> tuning;  // nothing: the plan is the cost model's choice, or a person's
-  std::string weights;                 // path in the package of the weights' words, little-endian; empty: none
-  bool edited = false;                 // a person changed its code: it does not follow from the plan any more
-  std::string source_hash;             // of everything the code was made from: tool version, weights, plan
+  std::optional<KernelLayer> layer;       // of a convolution
+  std::optional<WeightMatrix> linear;     // of a fully connected layer: its weights before any rounding
+  std::string plan;                       // its text form
+  int planned_batch = 0;                  // the batch that the plan was made for; 0: it is the same for all
+  double predicted_us = 0;                // of one launch with that batch; 0: nobody has said
+  std::optional<TuningRecord> tuning;     // nothing: the plan is the cost model's choice, or a person's
+  std::string weights;                    // path in the package of the weights' words, little-endian; empty: none
+  std::vector<KernelFunction> functions;  // of a user's, that the code has in it
+  bool edited = false;                    // a person changed its code: it does not follow from the plan any more
+  std::string source_hash;                // of everything the code was made from: tool version, weights, plan
   std::vector<KernelBinary> binaries;
 
   // What the plan implies (ir/derive_form.h); no file says it a second time.

@@ -56,7 +56,8 @@ class Describe {
   std::string operator()(const Elementwise& op) const { return burin::describe(op); }
   std::string operator()(const ChannelAffine& op) const { return op.then ? "then " + (*this)(*op.then) : ""; }
   std::string operator()(const Combine& op) const {
-    return std::string(to_string(op.combination)) + (op.swapped ? " to the second" : "") +
+    return (op.user != nullptr ? op.user->name : std::string(to_string(op.combination))) +
+           (op.swapped ? " to the second" : "") +
            (op.constant ? fmt::format(", a constant {}", shape_text(op.constant->shape)) : "") + end_text(op.then);
   }
   std::string operator()(const Reduce& op) const {

@@ -120,6 +120,12 @@ class OutputShape {
     if (!is_named(op.combination)) {
       return fault("combination is {}, which is none", static_cast<int>(op.combination));
     }
+    if ((op.combination == Combination::user) != (op.user != nullptr)) {
+      return fault("it is a user's function of two inputs, or names one, alone");
+    }
+    if (op.user != nullptr && op.user->inputs != 2) {
+      return fault("operator {} has {} inputs, it takes two", in_quotes(op.user->name), op.user->inputs);
+    }
     if (op.then) check(*op.then);
     const std::size_t count = op.constant ? 1 : 2;
     if (inputs_.size() != count) {
@@ -346,6 +352,8 @@ class OutputShape {
   void check(const Elementwise& op) {
     if (!is_named(op.function)) {
       faults_.add("function is {}, which is none", static_cast<int>(op.function));
+    } else if (op.is_user() || op.user != nullptr) {
+      for (const std::string& text : verify_function(op)) faults_.add("{}", text);
     } else if (op.function == ElementFunction::clip) {
       if (!(op.alpha <= op.beta)) faults_.add("it clips from {} to {}: nothing lies between", op.alpha, op.beta);
     } else if (op.function == ElementFunction::celu && op.alpha == 0) {

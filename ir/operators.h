@@ -43,16 +43,17 @@ struct ChannelAffine {
 };
 
 // Combine has two operands: its inputs, or its input and `constant`. The second has along each axis of one image as
-// many values as the first, or one for all. prelu is a, below zero a b.
-enum class Combination { add, multiply, subtract, divide, power, smaller, larger, prelu };
-constexpr EnumNames<8> names_of(Combination) {
-  return {"a combination", {"add", "multiply", "subtract", "divide", "power", "smaller", "larger", "prelu"}};
+// many values as the first, or one for all. prelu is a, below zero a b; user is what Combine::user says.
+enum class Combination { add, multiply, subtract, divide, power, smaller, larger, prelu, user };
+constexpr EnumNames<9> names_of(Combination) {
+  return {"a combination", {"add", "multiply", "subtract", "divide", "power", "smaller", "larger", "prelu", "user"}};
 }
 struct Combine {
   Combination combination = Combination::add;
   std::optional<Elementwise> then = {};  // of the result
   bool swapped = false;                  // b - a, b / a, ...
   std::optional<ConstantOperand> constant = {};
+  SharedFunction user = {};  // of two inputs
 };
 
 struct GlobalAveragePool {};
@@ -203,6 +204,15 @@ auto end_of(AnyKind& kind) -> decltype(&std::get_if<Combine>(&kind)->then) {
 inline const Elementwise* then_of(const OperatorKind& kind) {
   const std::optional<Elementwise>* then = end_of(kind);
   return then != nullptr && then->has_value() ? &**then : nullptr;
+}
+
+// Whether passes know what an element-wise operator computes, and not only that it does so.
+inline bool has_user_function(const OperatorKind& kind) {
+  const auto* element = std::get_if<Elementwise>(&kind);
+  const auto* combine = std::get_if<Combine>(&kind);
+  const Elementwise* then = then_of(kind);
+  return (element != nullptr && element->is_user()) || (combine != nullptr && combine->user != nullptr) ||
+         (then != nullptr && then->is_user());
 }
 
 // "convolution", "linear", ...

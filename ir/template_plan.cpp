@@ -11,6 +11,7 @@
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/text_lines.h"
+#include "ir/user_function.h"
 
 namespace burin {
 namespace {
@@ -100,6 +101,10 @@ std::vector<std::string> verify(const TemplatePlan& plan) {
   }
   faults.require_range("tile_images", launch.tile_images, 1, kMaxTileImages);
   if (launch.slices != 1) faults.add("slices is {}; a template's blocks are all of one slice", launch.slices);
+  for (const auto& [name, symbol] : plan.calls) {
+    if (is_user_symbol(symbol)) continue;
+    faults.add("it calls {}, which is no symbol of a user's function: {}...", in_quotes(symbol), kUserSymbolPrefix);
+  }
   // A launch takes time for each block, also for one that finds nothing to do.
   const std::int64_t words = plan.output().words();
   if (launch.tiles_per_image > kMaxClusterBlocks * words) {
@@ -117,6 +122,7 @@ std::string print(const TemplatePlan& plan) {
   lines.text += print(plan.form);
   for (const auto& [name, value] : plan.integers) lines.line("integer " + name, value);
   for (const auto& [name, value] : plan.reals) lines.line("real " + name, value);
+  for (const auto& [name, symbol] : plan.calls) lines.line("call " + name, symbol);
   return lines.text;
 }
 
@@ -137,6 +143,7 @@ TemplatePlan parse_template_plan(std::string_view source) {
   };
   read_constants("integer", plan.integers);
   read_constants("real", plan.reals);
+  read_constants("call", plan.calls);
   text.finish();
   return plan;
 }

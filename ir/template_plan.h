@@ -23,6 +23,8 @@ struct TemplatePlan {
   // What the template is specialised by: exactly the names that compiler/providers/NAME/NAME.def lists.
   std::map<std::string, int> integers;
   std::map<std::string, float> reals;
+  // What stands for functions of a user's in the template ("apply", "combine"), and the symbols of those functions.
+  std::map<std::string, std::string> calls = {};
   KernelForm form = {.tensors = {{.role = TensorRole::input},
                                  {.role = TensorRole::output},
                                  {.role = TensorRole::residual, .argument = 1},

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "compiler/cli/console.h"
+#include "compiler/functions/user_operators.h"
 #include "compiler/import/names.h"
 #include "ir/arch.h"
 #include "ir/error.h"
@@ -197,7 +198,8 @@ void ImportArguments::add_to(CLI::App& command) {
   add_option(command, "--dilation N", options.flags.dilation, "For one bare array: N or HxW");
   add_option(command, "--groups N", options.flags.groups, "For one bare array")->check(whole_number(1, kMaxChannels));
   add_option(command, "--activation NAME", activation,
-             "Overrides the layers' activation: " + known_names<Activation>());
+             "Overrides the layers' activation: " + known_names<Activation>() + ", or one that --operator gives");
+  add_operator_option(command, own_operators);
   add_option(command, "--zero-threshold T", options.zero_threshold, "Weights with |w| <= T count as zero (default 0)");
   add_option(command, "--outputs LIST", outputs, "For a model: these tensors are its outputs, e.g. boxes,scores");
   add_option(command, "--quantized HOW", quantized,
@@ -208,18 +210,22 @@ void ImportArguments::add_to(CLI::App& command) {
 }
 
 std::vector<std::string> ImportArguments::names() {
-  return {"--geometry",   "--input-shape",    "--stride",  "--pad",       "--dilation",  "--groups",
-          "--activation", "--zero-threshold", "--outputs", "--quantized", "--max-extent"};
+  return {"--geometry",   "--input-shape",    "--stride",  "--pad",       "--dilation",   "--groups",
+          "--activation", "--zero-threshold", "--outputs", "--quantized", "--max-extent", "--operator"};
 }
 
 ImportOptions ImportArguments::checked() const {
   ImportOptions checked = options;
   if (!std::isfinite(checked.zero_threshold) || checked.zero_threshold < 0)
     fail(ErrorKind::usage, "--zero-threshold {}: must be a finite number, 0 or more", checked.zero_threshold);
-  if (activation) {
+  if (!own_operators.empty()) checked.operators = std::make_shared<UserOperators>(own_operators);
+  if (activation && checked.operators != nullptr && checked.operators->has(*activation)) {
+    checked.own_activation = checked.operators->make(*activation, 1, {});
+  } else if (activation) {
     checked.activation = parse_enum<Activation>(*activation);
     if (!checked.activation) {
-      fail(ErrorKind::usage, "--activation '{}' is not one of {}", *activation, known_names<Activation>());
+      fail(ErrorKind::usage, "--activation '{}' is not one of {}; --operator {}=FILE.cu gives one of your own",
+           *activation, known_names<Activation>(), *activation);
     }
   }
   if (outputs) {
@@ -233,11 +239,14 @@ ImportOptions ImportArguments::checked() const {
   return checked;
 }
 
-Network ImportArguments::import(const std::string& path) const {
+Network ImportArguments::import(const std::string& path) const { return import(path, checked()); }
+
+Network ImportArguments::import(const std::string& path, const ImportOptions& checked) const {
   if (quantized && !has_ending(path, ".onnx")) {
     fail(ErrorKind::usage, "--quantized is for models (.onnx), {} holds weights", path);
   }
-  Network network = import_network(path, checked());
+  Network network = import_network(path, checked);
+  if (const auto* own = dynamic_cast<const UserOperators*>(checked.operators.get())) own->check_used(path);
   for (const std::string& note : network.notes) print_note(note);
   if (max_extent) {
     if (!network.separate) {
@@ -248,6 +257,16 @@ Network ImportArguments::import(const std::string& path) const {
     separate_layers(network);
   }
   return network;
+}
+
+void add_operator_option(CLI::App& command, std::vector<std::string>& given) {
+  command
+      .add_option("--operator", given,
+                  "An element-wise operator of your own: of a model's nodes, or as --activation; CUDA C++ (.cu), or a "
+                  "library (.so) of it for the host")
+      ->type_name("NAME=FILE")
+      ->expected(1)
+      ->take_all();
 }
 
 DeviceChoice device_for(const std::string& text) {

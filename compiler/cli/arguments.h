@@ -70,15 +70,22 @@ struct ImportArguments {
   ImportOptions options;
   std::optional<std::string> activation, outputs, quantized;
   std::optional<int> max_extent;
+  std::vector<std::string> own_operators;  // NAME=FILE
 
   void add_to(CLI::App& command);
   // The names of all that add_to() adds but --layer: packages have no use for these.
   static std::vector<std::string> names();
   // The options with all that was given. Throws Error(usage).
   ImportOptions checked() const;
-  // The network, with --max-extent applied and its notes printed. Throws Error.
+  // The network, with --max-extent applied and its notes printed. Throws Error. What --operator gives is made, and not
+  // compiled yet.
   Network import(const std::string& path) const;
+  // The same, of options that were checked.
+  Network import(const std::string& path, const ImportOptions& options) const;
 };
+
+// --operator, of every command that computes with a user's functions.
+void add_operator_option(CLI::App& command, std::vector<std::string>& given);
 
 // choose_device(); a note says what is taken instead of a GPU that is not there.
 DeviceChoice device_for(const std::string& text);

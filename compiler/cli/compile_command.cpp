@@ -19,6 +19,7 @@
 #include "compiler/compile.h"
 #include "compiler/execute/edited_kernel.h"
 #include "compiler/execute/executor.h"
+#include "compiler/functions/user_operators.h"
 #include "compiler/import/names.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/verify/verification.h"
@@ -165,6 +166,7 @@ void check_outputs(const CompileArguments& arguments, const std::string& output)
       inputs.push_back(file.substr(file.find('=') + 1));  // of NAME=FILE
     }
   }
+  for (const std::string& item : arguments.import.own_operators) inputs.push_back(item.substr(item.find('=') + 1));
   if (options.makes_package()) {
     check_output_file(arguments.output ? "--output" : "--output, by default", output, inputs);
   }
@@ -265,7 +267,14 @@ void parse_from(CompileOptions& options, const Network& network) {
 // What is wrong with the kernel of an operator; empty: nothing is.
 std::string fault_of_kernel(const Package& package, const Network& imported, const std::string& op, int batch,
                             const DeviceChoice& device, std::uint64_t seed, HostLaunchers launchers) {
-  const std::unique_ptr<Executor> executor = make_executor(device, package, 0, std::move(launchers));
+  HostFunctions functions;
+  for (const Kernel& kernel : package.manifest.kernels) {
+    for (const KernelFunction& called : kernel.functions) {
+      functions[called.function.symbol()] = called.function.value;
+    }
+  }
+  const std::unique_ptr<Executor> executor =
+      make_executor(device, package, 0, std::move(launchers), std::move(functions));
   const VerifyOptions options{.batch = batch, .seed = seed, .images = {}, .steps = true, .layer = op};
   const Network reference = reference_of(imported, package.manifest, op);
   for (const VerifiedProgram& result : verify_programs(package, reference, options, *executor).results) {
@@ -401,6 +410,13 @@ CompileResult compile_with_progress(Network network, const CompileOptions& optio
   return run_pipeline(std::move(network), options, settings, watch);
 }
 
+// Whether compiling compares anything with the reference.
+bool is_computed(const CompileArguments& arguments) {
+  const bool measures_error =
+      leaves_open(parse_precisions(arguments.settings.precision)) || !arguments.calibrate.empty();
+  return measures_error || arguments.settings.tune > 0 || (arguments.options.from_file && !arguments.no_verify);
+}
+
 int compile(const CompileArguments& arguments) {
   check_stages(arguments.options);
   check_tuning(arguments);
@@ -413,8 +429,14 @@ int compile(const CompileArguments& arguments) {
   refuse_package("INPUT", arguments.input);
   const std::string output = arguments.output.value_or(default_output(arguments.input));
   check_outputs(arguments, output);
-  Network network = arguments.import.import(arguments.input);
+  const ImportOptions import = arguments.import.checked();
+  Network network = arguments.import.import(arguments.input, import);
   if (!arguments.archs) options.archs = default_archs();
+  if (import.operators != nullptr) {
+    auto& operators = dynamic_cast<UserOperators&>(*import.operators);
+    operators.compile_for_device(lowest_arch(options.archs));
+    if (is_computed(arguments)) operators.compile_for_host();
+  }
   if (options.from_file) parse_from(options, network);
   check_open_precision(arguments, options);
   check_options(network, options);

@@ -12,6 +12,7 @@
 #include "compiler/assemble/assemble.h"
 #include "compiler/assemble/locate.h"
 #include "compiler/assemble/nvjitlink.h"
+#include "compiler/assemble/nvrtc.h"
 #include "compiler/assemble/ptxas.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
@@ -69,22 +70,11 @@ void look_for_ptxas(DoctorPiece& piece) {
 }
 
 void look_for_nvrtc(DoctorPiece& piece) {
-  for (const std::string& candidate : library_candidates("BURIN_NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"})) {
-    void* library = ::dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      piece.problem += fmt::format("{}{}", piece.problem.empty() ? "" : "; ", ::dlerror());
-      continue;
-    }
-    piece.path = path_of_library(library, candidate);
-    const auto version = reinterpret_cast<int (*)(int*, int*)>(::dlsym(library, "nvrtcVersion"));
-    int major = 0, minor = 0;
-    if (version != nullptr && version(&major, &minor) == 0) {
-      piece.problem.clear();
-      piece.version = fmt::format("{}.{}", major, minor);
-      return;
-    }
-    piece.problem = fmt::format("{} does not say its version", piece.path);
-  }
+  const auto library = Nvrtc::open(Nvrtc::candidates(), piece.problem);
+  if (!library) return;
+  piece.problem.clear();
+  piece.version = library->version();
+  piece.path = library->path();
 }
 
 void look_for_cudnn(DoctorPiece& piece) {
@@ -143,7 +133,7 @@ DoctorReport examine() {
   report.devices = examine_devices(report.known_archs, report.pieces.back());
   report.pieces.push_back(examine_piece("nvJitLink", "cubins (this or ptxas)", look_for_nvjitlink));
   report.pieces.push_back(examine_piece("ptxas", "cubins (this or nvJitLink)", look_for_ptxas));
-  report.pieces.push_back(examine_piece("NVRTC", "nothing in this version", look_for_nvrtc));
+  report.pieces.push_back(examine_piece("NVRTC", "compile --operator", look_for_nvrtc));
   report.pieces.push_back(examine_piece("cuDNN", "bench --baseline cudnn; calls of kernels", look_for_cudnn));
   report.pieces.push_back(examine_piece("LLVM", "compile; verify on the host", look_for_llvm));
   report.assembler = name_of(find_assembler());

@@ -158,6 +158,20 @@ void print_zeros(const std::vector<InspectRow>& rows) {
   if (known) print_data("\n" + table.print());
 }
 
+// Operators that a user gave, and which steps compute them, each once.
+void print_functions(const Manifest& manifest) {
+  std::map<std::string, std::vector<std::string>> steps;
+  for (const Kernel& kernel : manifest.kernels) {
+    for (const KernelFunction& called : kernel.functions) {
+      std::vector<std::string>& names = steps[describe(called.function)];
+      if (std::ranges::find(names, kernel.op) == names.end()) names.push_back(kernel.op);
+    }
+  }
+  Table table({"operator of a user's", "in the kernels of"});
+  for (const auto& [function, names] : steps) table.add({function, fmt::format("{}", fmt::join(names, ", "))});
+  if (!steps.empty()) print_data("\n" + table.print());
+}
+
 void print_tuning(const std::vector<InspectRow>& rows) {
   bool tuned = false;
   for (const auto& [kernel, code] : rows) {
@@ -328,6 +342,7 @@ int inspect(const InspectArguments& arguments) {
     if (!rows.empty()) print_data(print_table(rows));
     print_kept(rows);
     print_zeros(rows);
+    print_functions(package.manifest);
     if (arguments.tuning) print_tuning(rows);
   }
   return 0;

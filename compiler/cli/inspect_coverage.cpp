@@ -9,6 +9,7 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
+#include "compiler/functions/user_operators.h"
 #include "compiler/import/coverage.h"
 #include "compiler/import/names.h"
 #include "ir/error.h"
@@ -112,6 +113,11 @@ nlohmann::ordered_json coverage_json(const std::string& path, const Coverage& co
 
 int inspect_coverage(const std::string& path, const ImportOptions& options, bool json) {
   const Coverage coverage = cover_model(path, options);
+  if (const auto* own = dynamic_cast<const UserOperators*>(options.operators.get())) {
+    std::vector<std::string> operators;
+    for (const NodeCoverage& node : coverage.nodes) operators.push_back(node.op);
+    own->check_used(path, operators);
+  }
   for (const std::string& note : coverage.notes) print_note(note);
   print_data(json ? json_output(coverage_json(path, coverage)) : print_coverage(path, coverage));
   return coverage.is_complete() ? 0 : exit_code(ErrorKind::unsupported);

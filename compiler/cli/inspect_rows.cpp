@@ -257,6 +257,14 @@ nlohmann::ordered_json kernel_json(const Kernel& kernel, const std::optional<std
                                   {"kind", kernel.kind},       {"provider", kernel.provider},
                                   {"plan", kernel.plan_short}, {"weight_bytes", memory_of(kernel, arch).weight_bytes}};
   add_multiplied(entry, kernel);
+  for (const KernelFunction& called : kernel.functions) {
+    nlohmann::ordered_json attributes = nlohmann::ordered_json::object();
+    for (const UserAttribute& attribute : called.function.attributes) attributes[attribute.name] = attribute.value;
+    entry["functions"].push_back({{"name", called.function.name},
+                                  {"inputs", called.function.inputs},
+                                  {"attributes", attributes},
+                                  {"source_hash", called.function.source_hash}});
+  }
   if (const KernelBinary binary = described_code(kernel, arch); !binary.arch.empty()) {
     entry["arch"] = binary.arch;
     entry["registers"] = binary.registers;

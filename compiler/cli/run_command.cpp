@@ -12,6 +12,7 @@
 #include "compiler/cli/npy_tensor.h"
 #include "compiler/cli/tensor_files.h"
 #include "compiler/execute/executor.h"
+#include "compiler/functions/user_operators.h"
 #include "compiler/import/names.h"
 #include "compiler/import/weights_tensor.h"
 #include "ir/element_type.h"
@@ -27,6 +28,7 @@ struct RunArguments {
   std::optional<std::string> layer;
   std::vector<std::string> inputs, outputs;
   std::string device = "auto";
+  std::vector<std::string> own_operators;
 };
 
 // Leaves the programs of one layer. In a network, the convolution's kernels become programs of their own.
@@ -135,7 +137,15 @@ int run(const RunArguments& arguments) {
       files_of({"--output", "output"}, arguments.outputs, names_of(outputs), what);
   check_output_files("--output", output_files, {arguments.package});
   const GivenInputs given = read_inputs(programs, inputs, input_files, what);
-  const std::unique_ptr<Executor> executor = make_executor(device_for(arguments.device), package);
+  UserOperators operators(arguments.own_operators);
+  HostFunctions functions;
+  const DeviceChoice device = device_for(arguments.device);
+  if (!device.host && !arguments.own_operators.empty()) {
+    fail(ErrorKind::usage, "--operator has no effect here: a GPU runs the code that the package has");
+  }
+  functions = operators.give(package.manifest);
+  operators.check_used(arguments.package);
+  const std::unique_ptr<Executor> executor = make_executor(device, package, 0, {}, std::move(functions));
   print_step(fmt::format("running: {} b{}", program.name, given.batch));
   const Tensors made = run_programs(*executor, programs, given.batch, given.tensors);
   for (const std::string& note : executor->notes()) print_note(note);
@@ -161,6 +171,7 @@ void add_run_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Run a package's network, or one of its layers, on input from files");
   add_option(*command, "PACKAGE", arguments->package, "A .burin file");
+  add_operator_option(*command, arguments->own_operators);
   add_option(*command, "--layer NAME", arguments->layer, "The layer's name (default: the whole network)");
   add_option(*command, "--input FILE", arguments->inputs,
              "The input, [N,C,H,W] or [C,H,W], as .npy; NAME=FILE for each of several: a layer's residual")

@@ -22,6 +22,7 @@ struct VerifyArguments {
   std::optional<std::string> batch, activation_sparsity;
   std::optional<std::uint64_t> seed;
   bool no_code = false;
+  std::vector<std::string> own_operators;
   bool json = false;
   VerifyOptions options;
 };
@@ -67,20 +68,26 @@ int verify_package(VerifyArguments arguments) {
   if (arguments.device.starts_with("cuda")) {
     refuse_given(*arguments.command, {"--jobs"}, "a GPU verifies one kernel after the other");
   }
-  const Package package = read_given_package(arguments.package);
+  Package package = read_given_package(arguments.package);
   check_contents(package);
   refuse_package("--against", arguments.against);
   check_effects(arguments, package.manifest);
   options.code = !arguments.no_code;
   options.steps = options.steps || options.layer.has_value();
   options.seed = arguments.seed ? *arguments.seed : std::random_device()();
+  const std::shared_ptr<UserOperators> operators = std::make_shared<UserOperators>(arguments.own_operators);
+  HostFunctions functions = operators->give(package.manifest);
   const Network reference = comparing_with(arguments.against, package.manifest, [&] {
-    return import_reference(arguments.against, package.manifest, arguments.geometry, options.layer);
+    return import_reference(arguments.against, package.manifest, arguments.geometry, options.layer, operators);
   });
-  const std::unique_ptr<Executor> executor = make_executor(device_for(arguments.device), package, options.jobs);
+  operators->check_used(arguments.against);
+  operators->compile_for_host();
+  const std::unique_ptr<Executor> executor =
+      make_executor(device_for(arguments.device), package, options.jobs, {}, std::move(functions));
   if (!arguments.json) {
     print_data(fmt::format("{} against {} on {}, seed {}\n", arguments.package, arguments.against, executor->name(),
-                           options.seed));
+                           options.seed) +
+               references_text(*operators));
   }
   Verification verification;
   {
@@ -93,16 +100,23 @@ int verify_package(VerifyArguments arguments) {
     });
   }
   for (const std::string& note : executor->notes()) print_note(note);
+  if (verification.code) {
+    const UserOperators::CodeFaults own = operators->compare_code(package);
+    for (const std::string& note : own.notes) print_note(note);
+    verification.code->different.insert(verification.code->different.end(), own.faults.begin(), own.faults.end());
+  }
   if (arguments.json) {
-    print_data(json_output({{"package", arguments.package},
-                            {"against", arguments.against},
-                            {"device", executor->name()},
-                            {"seed", options.seed},
-                            {"passed", verification.passed()},
-                            {"deepest_reduction", verification.deepest_reduction},
-                            {"missing", verification.missing},
-                            {"code", code_json(verification)},
-                            {"programs", verification_json(verification)}}));
+    nlohmann::ordered_json result = {{"package", arguments.package},
+                                     {"against", arguments.against},
+                                     {"device", executor->name()},
+                                     {"seed", options.seed},
+                                     {"passed", verification.passed()},
+                                     {"deepest_reduction", verification.deepest_reduction},
+                                     {"missing", verification.missing},
+                                     {"code", code_json(verification)},
+                                     {"programs", verification_json(verification)}};
+    if (!arguments.own_operators.empty()) result["operators"] = references_json(*operators);
+    print_data(json_output(result));
   } else {
     print_data(verification_text(verification, package.manifest));
   }
@@ -124,6 +138,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   add_option(*command, "--against MODEL", arguments->against, "The model or weights that it was compiled from")
       ->required();
   add_option(*command, "--geometry FILE", arguments->geometry, "The geometry file that it was compiled with");
+  add_operator_option(*command, arguments->own_operators);
   add_option(*command, "--layer GLOB", arguments->options.layer, "Only layers whose name matches (*, ?, [..])");
   add_option(*command, "--device DEVICE", arguments->device, "auto (default), host, cuda or cuda:N");
   add_option(*command, "--batch N", arguments->batch, "Images (default: what each program was compiled for)");

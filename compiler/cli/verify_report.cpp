@@ -250,4 +250,23 @@ nlohmann::ordered_json verification_json(const Verification& verification) {
   return rows;
 }
 
+std::string references_text(const UserOperators& operators) {
+  std::string text;
+  for (const UserOperators::Reference& reference : operators.references()) {
+    text += fmt::format("reference of operator {}: {}, in {}\n", reference.name, reference.made_of,
+                        reference.in_double ? "float64" : "float32");
+  }
+  return text;
+}
+
+nlohmann::ordered_json references_json(const UserOperators& operators) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const UserOperators::Reference& reference : operators.references()) {
+    list.push_back({{"name", reference.name},
+                    {"reference", reference.made_of},
+                    {"precision", reference.in_double ? "float64" : "float32"}});
+  }
+  return list;
+}
+
 }  // namespace burin

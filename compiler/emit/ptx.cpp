@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "compiler/emit/group_products.h"
+#include "compiler/emit/inline_functions.h"
 #include "compiler/emit/notes.h"
 #include "compiler/kernel_cluster.h"
 #include "compiler/specialise/source_map.h"
@@ -273,6 +274,7 @@ std::string emit_ptx(const SpecialisedModule& specialised, const std::string& ar
   module->setDataLayout(target->createDataLayout());
   module->setTargetTriple(target->getTargetTriple().str());
   notes_to_comments(*module);
+  const OutsideCode outside = inline_functions(*module);
   link_primitives(*module, arch);
   inline_primitives(*module);
   write_group_products(*module);
@@ -284,7 +286,7 @@ std::string emit_ptx(const SpecialisedModule& specialised, const std::string& ar
   BURIN_CHECK(!llvm::verifyModule(*module, &fault_stream), "after resolving the primitives: {}", faults);
 
   const std::string ptx = print_ptx(*module, static_cast<llvm::LLVMTargetMachine&>(*target));
-  return add_cluster_directives(renumber_calls(ptx), *module);
+  return add_outside(add_cluster_directives(renumber_calls(ptx), *module), outside);
 }
 
 }  // namespace burin

@@ -17,8 +17,12 @@ constexpr std::size_t kAlignment = 64;
 
 HostKernel compile(const std::string& path, const std::string& text, const Kernel& kernel) {
   const std::string bitcode = to_bitcode(parse_specialised(text, kernel.symbol, path));
+  HostFunctions functions;
+  for (const KernelFunction& called : kernel.functions) {
+    if (called.function.value != nullptr) functions[called.function.symbol()] = called.function.value;
+  }
   try {
-    return {bitcode, kernel.symbol, kernel.form, /*cores=*/1};
+    return {bitcode, kernel.symbol, kernel.form, /*cores=*/1, functions};
   } catch (const Error& error) {
     throw Error(error.kind(), path + ": " + error.what());
   }

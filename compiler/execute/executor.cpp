@@ -17,10 +17,10 @@ namespace {
 
 class HostExecutor : public Executor {
  public:
-  HostExecutor(const Package& package, int jobs, HostLaunchers launchers)
+  HostExecutor(const Package& package, int jobs, HostLaunchers launchers, HostFunctions functions)
       : programs_(
-            package, [&](const Kernel& kernel) { return rebuild_module(package, kernel); }, jobs,
-            std::move(launchers)) {
+            package, [&](const Kernel& kernel) { return rebuild_module(package, kernel); }, jobs, std::move(launchers),
+            std::move(functions)) {
     const auto calls =
         std::ranges::count_if(package.manifest.kernels, [](const Kernel& k) { return k.call.has_value(); });
     if (calls == 0) return;
@@ -81,9 +81,9 @@ std::optional<std::string> native_arch() {
 }
 
 std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs,
-                                        HostLaunchers launchers) {
+                                        HostLaunchers launchers, HostFunctions functions) {
   if (!choice.host) return make_gpu_executor(Device::open(choice.ordinal), package, tool_load_options());
-  return std::make_unique<HostExecutor>(package, jobs, std::move(launchers));
+  return std::make_unique<HostExecutor>(package, jobs, std::move(launchers), std::move(functions));
 }
 
 std::vector<float> pick_images(const std::vector<float>& tensor, int batch, const std::vector<int>& images) {

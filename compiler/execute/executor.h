@@ -48,9 +48,9 @@ class Executor {
 };
 
 // `package` must outlive the executor. `jobs`: as of HostPrograms. `launchers`: on the host, of kernels whose modules
-// do not follow from their plans.
+// do not follow from their plans. `functions`: on the host, of a user's, that kernels call.
 std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs = 0,
-                                        HostLaunchers launchers = {});
+                                        HostLaunchers launchers = {}, HostFunctions functions = {});
 
 // The same on a GPU, through the runtime. What it makes of each tensor is written on memory that was NaN before. A run
 // without a visitor launches the program's graph twice, whose outputs must be the same; with one it launches the steps

@@ -1,6 +1,7 @@
 #include "compiler/host/compile_for_host.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
@@ -123,6 +124,20 @@ llvm::Function& find_kernel(llvm::Module& module, const std::string& symbol, con
   return *kernel;
 }
 
+// A function of a user's is called as what it is, so that a module cannot say otherwise.
+void check_calls(const llvm::Module& module, const HostFunctions& functions) {
+  for (const llvm::Function& function : module) {
+    if (!function.getName().starts_with(llvm::StringRef(kUserSymbolPrefix))) continue;
+    const llvm::FunctionType& type = *function.getFunctionType();
+    const auto is_float = [](const llvm::Type* parameter) { return parameter->isFloatTy(); };
+    const bool calls_it = function.isDeclaration() && functions.contains(std::string_view(function.getName()));
+    if (!calls_it || !type.getReturnType()->isFloatTy() || !llvm::all_of(type.params(), is_float)) {
+      fail(ErrorKind::bad_input, "bitcode: '{}' is no function of --operator, or is called as something else",
+           function.getName().str());
+    }
+  }
+}
+
 // How many functions of the module wait for each other at most, this one included. `known`: of those that were looked
 // at, with 0 for those that are still being.
 int longest_chain_of_calls(const llvm::Function& function, llvm::DenseMap<const llvm::Function*, int>& known) {
@@ -161,13 +176,17 @@ llvm::Expected<std::size_t> largest_frame(const llvm::MemoryBuffer& object) {
   return static_cast<std::size_t>(largest);
 }
 
-orc::SymbolMap host_symbols(orc::LLJIT& jit) {
+orc::SymbolMap host_symbols(orc::LLJIT& jit, const HostFunctions& functions) {
   orc::SymbolMap symbols;
   for (const auto functions : {device_primitives(), support_functions()}) {
     for (const HostFunction& function : functions) {
       symbols[jit.mangleAndIntern(function.name)] = {orc::ExecutorAddr::fromPtr(function.address),
                                                      llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
     }
+  }
+  for (const auto& [name, address] : functions) {
+    symbols[jit.mangleAndIntern(name)] = {orc::ExecutorAddr::fromPtr(address),
+                                          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   }
   return symbols;
 }
@@ -182,7 +201,8 @@ struct HostCode::Jit {
 
 HostCode::~HostCode() = default;
 
-HostCode::HostCode(std::string_view bitcode, const std::string& symbol, const KernelForm& form)
+HostCode::HostCode(std::string_view bitcode, const std::string& symbol, const KernelForm& form,
+                   const HostFunctions& functions)
     : jit_(std::make_unique<Jit>()) {
   initialise_target();
   orc::JITTargetMachineBuilder target = require(orc::JITTargetMachineBuilder::detectHost(), "finding this CPU");
@@ -204,6 +224,7 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol, const Ke
   cluster_ = cluster_of(kernel);
   const llvm::Function* await = module->getFunction(llvm::StringRef(kAwaitLaunch));
   awaits_ = await != nullptr && !await->use_empty();
+  check_calls(*module, functions);
   to_host_form(*module, kernel);
   module->setTargetTriple(target.getTargetTriple().str());
 
@@ -223,7 +244,8 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol, const Ke
   });
   jit.getExecutionSession().setErrorReporter(
       [&errors = jit_->errors](llvm::Error error) { errors += llvm::toString(std::move(error)); });
-  require(jit.getMainJITDylib().define(orc::absoluteSymbols(host_symbols(jit))), "naming the device primitives");
+  require(jit.getMainJITDylib().define(orc::absoluteSymbols(host_symbols(jit, functions))),
+          "naming the device primitives");
   require(jit.addIRModule(orc::ThreadSafeModule(std::move(module), std::move(context))), "adding the module");
   auto address = jit.lookup(kHostEntryName);
   const std::string failure = address ? std::string() : llvm::toString(address.takeError());

@@ -8,6 +8,7 @@
 
 #include "compiler/host/block.h"
 #include "compiler/kernel_cluster.h"
+#include "ir/user_function.h"
 
 namespace burin {
 
@@ -15,8 +16,8 @@ namespace burin {
 class HostCode {
  public:
   // `form`: the kernel's. Throws Error(bad_input) for bitcode that is no specialised module,
-  // Error(unsupported) when its threads would need too much stack.
-  HostCode(std::string_view bitcode, const std::string& symbol, const KernelForm& form);
+  // Error(unsupported) when its threads would need too much stack. `functions`: of a user's, that it may call.
+  HostCode(std::string_view bitcode, const std::string& symbol, const KernelForm& form, const HostFunctions& functions);
   ~HostCode();
 
   HostEntry* kernel() const { return kernel_; }

@@ -66,8 +66,9 @@ void require_map(const KernelForm& form, TensorRole role, std::size_t has, int b
 }  // namespace
 
 struct HostKernel::Impl {
-  Impl(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores)
-      : symbol(symbol), form(form), code(bitcode, symbol, form), cores(cores) {
+  Impl(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores,
+       const HostFunctions& functions)
+      : symbol(symbol), form(form), code(bitcode, symbol, form, functions), cores(cores) {
     const ClusterExtent& cluster = code.cluster();
     const LaunchGeometry& launch = form.launch;
     if (launch.slices % cluster.y != 0) {
@@ -173,7 +174,8 @@ std::optional<std::string> HostKernel::Impl::run_phase(const Launch& launch, con
   return fault.text();
 }
 
-HostKernel::HostKernel(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores) {
+HostKernel::HostKernel(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores,
+                       const HostFunctions& functions) {
   if (const auto faults = verify(form); !faults.empty()) {
     fail(ErrorKind::bad_input, "kernel '{}': {}", symbol, faults.front());
   }
@@ -184,7 +186,7 @@ HostKernel::HostKernel(std::string_view bitcode, const std::string& symbol, cons
            count, to_string(tensor.role));
     }
   }
-  impl_ = std::make_unique<Impl>(bitcode, symbol, form, cores);
+  impl_ = std::make_unique<Impl>(bitcode, symbol, form, cores, functions);
 }
 
 HostKernel::~HostKernel() = default;

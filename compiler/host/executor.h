@@ -14,6 +14,7 @@
 
 #include "compiler/host/launch_memory.h"
 #include "ir/kernel.h"
+#include "ir/user_function.h"
 
 namespace burin {
 
@@ -21,8 +22,9 @@ namespace burin {
 class HostKernel {
  public:
   // `bitcode`: the specialised module, primitives still calls. Throws Error(bad_input) when it is not that, or not of
-  // this form. `cores`: of the CPU, for its blocks; 0: all.
-  HostKernel(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores = 0);
+  // this form. `cores`: of the CPU, for its blocks; 0: all. `functions`: of a user's, that it may call.
+  HostKernel(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores = 0,
+             const HostFunctions& functions = {});
   ~HostKernel();
   HostKernel(HostKernel&&) noexcept;
   HostKernel& operator=(HostKernel&&) noexcept;

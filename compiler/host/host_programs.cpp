@@ -10,6 +10,7 @@
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/place_values.h"
+#include "ir/printable.h"
 #include "ir/saturate.h"
 
 namespace burin {
@@ -86,8 +87,13 @@ HostLaunchArguments arguments_of(const Step& step, const KernelForm& form, int b
 
 }  // namespace
 
-HostPrograms::HostPrograms(const Package& package, ModuleSource modules, int jobs, HostLaunchers launchers)
-    : package_(package), modules_(std::move(modules)), jobs_(jobs), launchers_(std::move(launchers)) {
+HostPrograms::HostPrograms(const Package& package, ModuleSource modules, int jobs, HostLaunchers launchers,
+                           HostFunctions functions)
+    : package_(package),
+      modules_(std::move(modules)),
+      jobs_(jobs),
+      launchers_(std::move(launchers)),
+      functions_(std::move(functions)) {
   for (const Kernel& kernel : package.manifest.kernels) kernels_[kernel.symbol].kernel = &kernel;
 }
 
@@ -102,7 +108,14 @@ void HostPrograms::make(StepKernel& made) const {
   if (made.host) return;
   if (!made.kernel->weights.empty()) made.weights = words_of(*package_.files.at(made.kernel->weights).content());
   if (launchers_.contains(made.kernel->symbol)) return;
-  made.host.emplace(modules_(*made.kernel), made.kernel->symbol, made.kernel->form);
+  for (const KernelFunction& called : made.kernel->functions) {
+    if (functions_.contains(called.function.symbol())) continue;
+    fail(ErrorKind::unsupported,
+         "{}: it calls '{}', an operator that a user gave; no package brings code for the host, so give it again: "
+         "--operator {}=FILE",
+         made.kernel->owner(), printable(called.function.name), printable(called.function.name));
+  }
+  made.host.emplace(modules_(*made.kernel), made.kernel->symbol, made.kernel->form, 0, functions_);
 }
 
 void HostPrograms::make_kernels(const Program& program) {

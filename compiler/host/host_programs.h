@@ -39,8 +39,9 @@ using HostLaunchers = std::map<std::string, std::function<void(const HostLaunchA
 class HostPrograms {
  public:
   // `package` must outlive this. `jobs`: kernels of a program that are compiled for this CPU at the same time; 0: as
-  // many as there are processors.
-  HostPrograms(const Package& package, ModuleSource modules, int jobs, HostLaunchers launchers);
+  // many as there are processors. `functions`: of a user's, that kernels call.
+  HostPrograms(const Package& package, ModuleSource modules, int jobs, HostLaunchers launchers,
+               HostFunctions functions = {});
 
   // The outputs in the order of the program's, where what no step wrote is NaN (of a map 255). `inputs` in their order,
   // of `batch` images each; at most as many as the program takes. Values are rounded to the inputs' element types.
@@ -66,6 +67,7 @@ class HostPrograms {
   ModuleSource modules_;
   int jobs_;
   HostLaunchers launchers_;
+  HostFunctions functions_;
   std::map<std::string, StepKernel, std::less<>> kernels_;  // by symbol
 };
 

@@ -15,6 +15,12 @@
 #include "compiler/import/safetensors.h"
 
 namespace burin {
+
+std::optional<std::optional<Elementwise>> ImportOptions::ending() const {
+  if (own_activation != nullptr) return Elementwise{.function = ElementFunction::user, .user = own_activation};
+  if (activation) return function_of(*activation);
+  return std::nullopt;
+}
 namespace {
 
 // The name of the archive's first file; empty where there is none.

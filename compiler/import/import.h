@@ -5,6 +5,7 @@
 // Error(bad_input) that names the file, the tensor or node and what is wrong.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,9 +30,14 @@ struct ImportOptions {
   GeometryFlags flags;
   std::optional<std::string> layer_glob;                // only layers whose name matches (*, ?, [..])
   std::optional<Activation> activation;                 // overrides the activation of every selected layer
+  SharedFunction own_activation = {};                   // the same, where it is a user's function
   float zero_threshold = 0;                             // |w| <= T becomes 0
   QuantizedPairs quantized = QuantizedPairs::simulate;  // of a model
   std::vector<std::string> outputs;                     // of a model, in place of its own: tensors by their names
+  // Operators of a model that a user gives, by what operator_text() says of a node: "my.Domain::Op". Null: none.
+  std::shared_ptr<FunctionSource> operators = {};
+  // What a layer ends with in place of what the file says; nothing: what the file says.
+  std::optional<std::optional<Elementwise>> ending() const;
 };
 
 // A weights file of any format. The format is taken from the content, and from the name's ending where the content is

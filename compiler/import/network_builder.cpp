@@ -218,6 +218,7 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
   Epilogue& epilogue = layer.shape.epilogue;
   epilogue.bias = tensors.bias != nullptr;
   epilogue.function = function_of(options.activation.value_or(geometry.activation), geometry.leaky_slope);
+  if (options.own_activation != nullptr) epilogue.function = *options.ending();
   if (const auto faults = verify(layer); !faults.empty()) bad_input(at, "{}", fmt::join(faults, "; "));
   return layer;
 }

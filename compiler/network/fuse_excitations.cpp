@@ -66,6 +66,8 @@ class ExcitationFuser {
     if (product < 0 || !multiplies(product, image)) return;
     const std::optional<Linear> first = linear_of(squeeze), second = linear_of(expand);
     if (!first || !second) return;
+    // The second half has one place for a user's function, and two functions.
+    if ((first->function && first->function->is_user()) || (second->function && second->function->is_user())) return;
     const std::vector<std::int64_t> shape = graph_.tensor(image).shape;
     const Squeeze half = squeeze_of(*first, shape);
     Excitation made;

@@ -15,7 +15,7 @@ namespace {
 using Samples = std::vector<double>;
 
 // Functions that exporters write as several operators. Of those that are alike, the first counts.
-constexpr Elementwise kNamed[] = {
+const Elementwise kNamed[] = {
     {ElementFunction::gelu}, {ElementFunction::gelu_tanh},  {ElementFunction::mish},     {ElementFunction::silu},
     {ElementFunction::tanh}, {ElementFunction::hard_swish}, {ElementFunction::softplus}, {ElementFunction::softsign},
 };
@@ -56,6 +56,7 @@ class FunctionNamer {
     if (const auto* affine = std::get_if<ChannelAffine>(&kind)) {
       return is_uniform(affine->scale) && is_uniform(affine->shift);
     }
+    if (has_user_function(kind)) return false;
     const auto* combine = std::get_if<Combine>(&kind);
     return std::holds_alternative<Elementwise>(kind) ||
            (combine != nullptr && (!combine->constant || is_uniform(combine->constant->values)));

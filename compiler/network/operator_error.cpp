@@ -66,13 +66,12 @@ class Magnitude {
     Values magnitudes(expected_.size());
     for (std::size_t i = 0; i < magnitudes.size(); ++i) {
       const double a = op.swapped ? others[i] : inputs_[0][i], b = op.swapped ? inputs_[0][i] : others[i];
-      magnitudes[i] = rounding_of(op.combination, a, b, reference_combination(op.combination, a, b));
+      magnitudes[i] = rounding_of(op, a, b, reference_combination(op, a, b));
     }
     return then(op.then, before, std::move(magnitudes));
   }
   Values operator()(const Reduce& op) const {
-    Reduce before = op;
-    before.then.reset();
+    const Reduce before{op.statistic, op.axes};
     Values magnitudes = of_positive_inputs(before);
     if (op.statistic == Statistic::largest || op.statistic == Statistic::smallest) magnitudes = exact();
     // Of x - largest, whose rounding e^x multiplies, and of the logarithm.

@@ -132,8 +132,7 @@ class Interpreter {
     const Shape& shape = op.constant ? op.constant->shape : input_shape(1);
     for_each_repeated(shape, !op.constant, [&](std::size_t i, std::size_t other) {
       const double a = result[i], b = others[other];
-      const double both =
-          op.swapped ? reference_combination(op.combination, b, a) : reference_combination(op.combination, a, b);
+      const double both = op.swapped ? reference_combination(op, b, a) : reference_combination(op, a, b);
       result[i] = then(op.then, both);
     });
     return result;

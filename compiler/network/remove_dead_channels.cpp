@@ -22,15 +22,22 @@ bool keeps_constants(const Pool& pool) {
 }
 
 // What an operator that works channel by channel makes of a constant; nothing when the output is not constant.
+// What a function makes of a number. A user's is not computed: what is compiled must not depend on whether the host
+// can.
+std::optional<double> constant_of(const std::optional<Elementwise>& function, double value) {
+  if (function && function->is_user()) return std::nullopt;
+  return reference_function(function, value);
+}
+
 class ConstantOutput {
  public:
   ConstantOutput(double value, int channel) : value_(value), channel_(static_cast<std::size_t>(channel)) {}
 
   std::optional<double> operator()(const ChannelAffine& op) const {
     const double value = value_ * op.scale[channel_] + op.shift[channel_];
-    return op.then ? reference_element(*op.then, value) : value;
+    return constant_of(op.then, value);
   }
-  std::optional<double> operator()(const Elementwise& op) const { return reference_element(op, value_); }
+  std::optional<double> operator()(const Elementwise& op) const { return constant_of(op, value_); }
   std::optional<double> operator()(const Pool& op) const { return kept_if(value_ == 0 || keeps_constants(op)); }
   std::optional<double> operator()(const Pad& op) const { return kept_if(op.pad == Padding{} || value_ == op.value); }
   // A sum of weights is 1 to rounding alone.
@@ -126,9 +133,11 @@ class ConstantAbsorber {
       bool empty = residual.has_value();
       for (int c = 0; empty && c < layer.inputs_per_output(); ++c) empty = all_zero(layer.window(k, c));
       if (!empty) continue;
-      const double value = layer.adds_residual_last() ? reference_function(layer.function(), layer.bias(k)) + *residual
-                                                      : reference_function(layer.function(), layer.bias(k) + *residual);
-      if (value != 0 && layer.pool() != nullptr && !keeps_constants(*layer.pool())) continue;
+      const bool last = layer.adds_residual_last();
+      std::optional<double> value = constant_of(layer.function(), layer.bias(k) + (last ? 0.0 : *residual));
+      if (!value) continue;
+      if (last) *value += *residual;
+      if (*value != 0 && layer.pool() != nullptr && !keeps_constants(*layer.pool())) continue;
       of(op.output)[static_cast<std::size_t>(k)] = value;
     }
   }
@@ -139,13 +148,13 @@ class ConstantAbsorber {
     if (a.size() != b.size()) return;
     for (std::size_t c = 0; c < a.size(); ++c) {
       std::optional<double>& result = of(op.output)[c];
-      if (a[c] && b[c]) {
+      if (a[c] && b[c] && combine.user == nullptr) {
         result = combine.swapped ? reference_combination(combine.combination, *b[c], *a[c])
                                  : reference_combination(combine.combination, *a[c], *b[c]);
       } else if (combine.combination == Combination::multiply && (a[c] == 0.0 || b[c] == 0.0)) {
         result = 0;
       }
-      if (result && combine.then) result = reference_element(*combine.then, *result);
+      if (result) result = constant_of(combine.then, *result);
     }
   }
 

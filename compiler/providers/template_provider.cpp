@@ -275,6 +275,7 @@ void set_no_function(TemplatePlan& plan) { set_function(plan, 0, 0, 0); }
 
 void set_function(TemplatePlan& plan, const Elementwise& op) {
   set_function(plan, static_cast<int>(op.function) + 1, op.alpha, op.beta);
+  if (op.user != nullptr) plan.calls["apply"] = op.user->symbol();
 }
 
 void set_function(TemplatePlan& plan, const std::optional<Elementwise>& function) {

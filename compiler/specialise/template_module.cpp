@@ -128,6 +128,17 @@ void fill_constants(llvm::Module& module, const std::map<std::string, std::int64
   }
 }
 
+void name_calls(llvm::Module& module, const std::map<std::string, std::string>& calls) {
+  for (const auto& [name, symbol] : calls) {
+    llvm::Function* placeholder = module.getFunction("burin_call_" + name);
+    if (placeholder == nullptr || placeholder->use_empty()) continue;
+    llvm::FunctionCallee callee =
+        module.getOrInsertFunction(symbol, placeholder->getFunctionType(), placeholder->getAttributes());
+    placeholder->replaceAllUsesWith(callee.getCallee());
+    placeholder->eraseFromParent();
+  }
+}
+
 void simplify(llvm::Module& module) {
   llvm::PassBuilder builder;
   Analyses analyses(builder);
@@ -177,6 +188,7 @@ SpecialisedModule specialise_template(const TemplatePlan& plan, const std::strin
   result.symbol = symbol;
   fill_constants(*result.module, integers_of(plan), plan.reals);
   simplify(*result.module);
+  name_calls(*result.module, plan.calls);
   drop_used_lists(*result.module);
   finish_entry(result, plan.template_name, plan.launch().threads, {plan.launch().cluster_tiles, 1});
   return result;

@@ -23,6 +23,10 @@ std::unique_ptr<llvm::Module> parse_embedded(llvm::LLVMContext& context, std::st
 void fill_constants(llvm::Module& module, const std::map<std::string, std::int64_t>& integers,
                     const std::map<std::string, float>& reals);
 
+// What a template has in place of a user's function NAME, burin_call_NAME(), becomes calls of the symbol that
+// calls[NAME] is. Where nothing calls it, or it has no symbol, it stays as it is.
+void name_calls(llvm::Module& module, const std::map<std::string, std::string>& calls);
+
 // The lists of what must be kept though nobody calls it.
 void drop_used_lists(llvm::Module& module);
 

@@ -128,11 +128,12 @@ Network reference_of(Network imported, const Manifest& manifest, const std::opti
 }
 
 Network import_reference(const std::string& path, const Manifest& manifest, const std::optional<std::string>& geometry,
-                         const std::optional<std::string>& layer) {
+                         const std::optional<std::string>& layer, std::shared_ptr<FunctionSource> operators) {
   if (manifest.programs.empty()) fail(ErrorKind::bad_input, "the package holds no programs that could be compared");
   ImportOptions options;
   options.zero_threshold = manifest.zero_threshold;
   options.quantized = manifest.quantized;
+  options.operators = std::move(operators);
   if (!holds_layers(manifest)) return reference_of(import_model(path, manifest, options), manifest, layer);
   options.geometry_file = geometry;
   if (!geometry && has_ending(path, ".npy"))

@@ -65,8 +65,9 @@ struct Verification {
 // `layer` does not match are left out, and those that the package lacks come last. Throws Error(bad_input) where the
 // file is another one: no model, or one with other inputs or outputs; without a layer, or with weights of another
 // shape.
+// `operators`: those of a model that a user gives, made and not compiled yet.
 Network import_reference(const std::string& path, const Manifest& manifest, const std::optional<std::string>& geometry,
-                         const std::optional<std::string>& layer);
+                         const std::optional<std::string>& layer, std::shared_ptr<FunctionSource> operators = nullptr);
 // The same of what has been imported already.
 Network reference_of(Network imported, const Manifest& manifest, const std::optional<std::string>& layer);
 

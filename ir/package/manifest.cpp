@@ -246,6 +246,12 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
   check.text(path + ".source_hash", kernel.source_hash, kMaxShortTextBytes);
   check_binaries(check, path + ".binaries", kernel.binaries);
   if (!kernel.weights.empty()) check.shared_path(path + ".weights", kernel.weights, "weights");
+  for (std::size_t i = 0; i < kernel.functions.size(); ++i) {
+    const std::string at = fmt::format("{}.functions[{}]", path, i);
+    for (const std::string& fault : verify(kernel.functions[i].function)) check.fault(at, "{}", fault);
+    check.text(at + ".name", kernel.functions[i].function.name, kMaxShortTextBytes);
+    check.shared_path(at + ".ptx", kernel.functions[i].path, "function");
+  }
   if (kernel.layer && !kernel.layer->data.empty()) check.shared_path(path + ".layer.data", kernel.layer->data, "layer");
   if (check.count() != before) return;  // the plan is of the layer, which is not legal
   check_plan(check, path + ".plan", kernel);

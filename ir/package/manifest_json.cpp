@@ -2,6 +2,7 @@
 // a Reader.
 #include "ir/package/manifest_json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -51,6 +52,7 @@ void keys_of(Keys& keys, Record& function) {
   keys.key("function", function.function);
   keys.key("alpha", function.alpha);
   keys.key("beta", function.beta);
+  keys.optional("user", function.user);
 }
 
 template <typename Keys, RecordOf<ConvShape> Record>
@@ -141,6 +143,22 @@ void keys_of(Keys& keys, Record& matrix) {
   keys.key("nonzeros", matrix.nonzeros);
 }
 
+template <typename Keys, RecordOf<UserAttribute> Record>
+void keys_of(Keys& keys, Record& attribute) {
+  keys.key("name", attribute.name);
+  keys.key("value", attribute.value);
+  keys.optional("whole", attribute.whole, false);
+}
+
+template <typename Keys, RecordOf<KernelFunction> Record>
+void keys_of(Keys& keys, Record& function) {
+  keys.key("name", function.function.name);
+  keys.key("inputs", function.function.inputs);
+  keys.optional("attributes", function.function.attributes);
+  keys.key("source_hash", function.function.source_hash);
+  keys.key("ptx", function.path);
+}
+
 template <typename Keys, RecordOf<Kernel> Record>
 void keys_of(Keys& keys, Record& kernel) {
   keys.key("symbol", kernel.symbol);
@@ -155,6 +173,7 @@ void keys_of(Keys& keys, Record& kernel) {
   keys.optional("predicted_us", kernel.predicted_us);
   keys.optional("tuning", kernel.tuning);
   keys.optional("weights", kernel.weights);
+  keys.optional("functions", kernel.functions);
   keys.optional("edited", kernel.edited);
   keys.key("source_hash", kernel.source_hash);
   keys.key("binaries", kernel.binaries);
@@ -246,6 +265,8 @@ class Writer {
   }
 
   static ordered_json to_json(float value) { return shortest(value); }
+  // The kernel says what it is.
+  static ordered_json to_json(const SharedFunction& function) { return function->symbol(); }
   static ordered_json to_json(const Program& program) { return split_lines(to_text(program)); }
   template <typename Value>
   static ordered_json to_json(const std::optional<Value>& value) {  // which is there
@@ -345,6 +366,12 @@ void set(float& target, const Field& field) {
   target = static_cast<float>(value);
 }
 
+// Until the kernel's functions are known, one whose symbol says which it is.
+void set(SharedFunction& target, const Field& field) {
+  if (!is_user_symbol(field.text())) bad(field.path(), "is no symbol of a user's function");
+  target = std::make_shared<UserFunction>(UserFunction{.name = field.text()});
+}
+
 template <typename Value>
 void set(std::vector<Value>& target, const Field& field) {
   field.each([&](const Field& element) { set(target.emplace_back(), element); });
@@ -414,6 +441,15 @@ void set(std::vector<Program>& target, const Field& field) {
 
 void complete(const auto&, const Field&) {}
 void complete(Kernel& kernel, const Field& field) {
+  if (kernel.layer && kernel.layer->shape.epilogue.function && kernel.layer->shape.epilogue.function->user != nullptr) {
+    SharedFunction& user = kernel.layer->shape.epilogue.function->user;
+    const auto found = std::ranges::find(kernel.functions, user->name,
+                                         [](const KernelFunction& known) { return known.function.symbol(); });
+    if (found == kernel.functions.end()) {
+      bad(field.path() + ".layer.shape", fmt::format("{} is none of the kernel's functions", user->name));
+    }
+    user = std::make_shared<UserFunction>(found->function);
+  }
   in_field(field["plan"], [&] { derive_form(kernel); });
 }
 void complete(const KernelLayer& layer, const Field& field) {

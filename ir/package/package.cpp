@@ -220,11 +220,11 @@ std::string read_file(const std::string& path) {
 std::vector<std::string> verify(const Package& package) {
   Faults faults;
   faults.add_all(verify(package.manifest), fmt::format("{}: ", kManifestPath));
-  enum class Use { code, layer, weights, tensor };
+  enum class Use { code, layer, weights, function, tensor };
   std::map<std::string, Use> uses;
   const auto check = [&](const std::string& record, const std::string& path, Use use,
                          std::optional<std::int64_t> bytes) {
-    // Kernels have layers and weights in common, nothing else.
+    // Kernels have layers, weights and functions in common, nothing else.
     const auto [at, first] = uses.emplace(path, use);
     if (!first && (at->second != use || use == Use::code || use == Use::tensor)) {
       faults.add("{}: {}: the file '{}' has another use", kManifestPath, record, printable(path));
@@ -245,6 +245,9 @@ std::vector<std::string> verify(const Package& package) {
     }
     if (kernel.layer && !kernel.layer->data.empty()) {
       check(record + ".layer.data", kernel.layer->data, Use::layer, std::nullopt);
+    }
+    for (std::size_t f = 0; f < kernel.functions.size(); ++f) {
+      check(fmt::format("{}.functions[{}]", record, f), kernel.functions[f].path, Use::function, std::nullopt);
     }
     if (kernel.weights.empty()) continue;
     const KernelTensor* weights = kernel.form.find(TensorRole::weights);

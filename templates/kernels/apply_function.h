@@ -36,8 +36,12 @@ enum {
   kFloor,
   kCeil,
   kRound,
-  kQuantize
+  kQuantize,
+  kUser
 };
+
+// A user's function, whose symbol stands in its place. It stays a call until the PTX is written.
+BURIN_PRIMITIVE float burin_call_apply(float x) __attribute__((const));
 
 // All but x are constants.
 BURIN_DEVICE float apply(i32 function, float alpha, float beta, float x) {
@@ -102,6 +106,8 @@ BURIN_DEVICE float apply(i32 function, float alpha, float beta, float x) {
       return __builtin_rintf(x);
     case kQuantize:
       return clamp(__builtin_rintf(x * (1 / alpha)), beta, beta + 255) * alpha;
+    case kUser:
+      return burin_call_apply(x);
     default:
       return x;
   }

@@ -6,6 +6,25 @@
 #include "compiler/import/onnx/onnx_import.h"
 #include "test/fuzz/import_target.h"
 
+namespace {
+
+// Gives every operator of a domain other than ONNX's, and one of its own, Hardmax. Nothing of it is compiled.
+class AnyFunction : public burin::FunctionSource {
+ public:
+  bool has(std::string_view name) const override { return name.find("::") != name.npos || name == "Hardmax"; }
+  burin::SharedFunction make(const std::string& name, int inputs,
+                             std::vector<burin::UserAttribute> attributes) override {
+    burin::UserFunction function{.name = name, .inputs = inputs, .attributes = std::move(attributes)};
+    function.source_hash = std::string(64, '0');
+    if (const auto faults = verify(function); !faults.empty()) {
+      burin::fail(burin::ErrorKind::bad_input, "{}", faults.front());
+    }
+    return std::make_shared<burin::UserFunction>(std::move(function));
+  }
+};
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace burin_fuzz;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
@@ -19,6 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     });
   };
   import({});
+  burin::ImportOptions with_own;
+  with_own.operators = std::make_shared<AnyFunction>();
+  import(with_own);
   expect_user_errors_only([&] { burin::cover_onnx(bytes, "/nonexistent/folder/fuzz.onnx", {}); });
   burin::ImportOptions options;
   options.flags.input_shape = "8x8";

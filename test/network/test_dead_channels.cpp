@@ -1,4 +1,5 @@
 // Channels that are constant or that nobody reads: which go, and which must stay.
+#include "test/ir/own_function.h"
 #include "test/network/pass_checks.h"
 
 using namespace burin;
@@ -31,6 +32,20 @@ TEST_CASE("remove_dead_channels: a constant goes through functions of sums and n
   // min(2 + 2, 3) = 3, and 3 * -2 + 4 = -2, of which half is left.
   REQUIRE(result.layers[2].bias.size() == 1);
   CHECK(result.layers[2].bias[0] == Approx(-1 * conv("c", 2, 1).weights[1]));
+}
+
+TEST_CASE("remove_dead_channels: what a user's function makes of a constant nobody computes") {
+  for (const bool fused : {false, true}) {
+    GraphBuilder graph;
+    ConvLayer first = conv("a", 2, 3, {.bias = {1, 2, 3}}, {1});
+    if (fused) first.shape.epilogue.function = own_element();
+    int y = graph.convolution(std::move(first), {graph.input({2, 4, 4})});
+    if (!fused) y = graph.add("own", own_element(), {y});
+    Combine scale{Combination::user};
+    scale.user = own_scale();
+    const int z = graph.add("scale", scale, {y, y});
+    unchanged(remove_dead_channels, graph.finish({graph.convolution(conv("b", 3, 2), {z})}));
+  }
 }
 
 TEST_CASE("remove_dead_channels: with padding only zeros are absorbed") {

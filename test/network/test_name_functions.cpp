@@ -9,7 +9,7 @@ namespace {
 constexpr auto gelu = ElementFunction::gelu, gelu_tanh = ElementFunction::gelu_tanh, mish = ElementFunction::mish,
                softplus = ElementFunction::softplus, softsign = ElementFunction::softsign, silu = ElementFunction::silu,
                hard_swish = ElementFunction::hard_swish;
-constexpr Elementwise kSigmoid{ElementFunction::sigmoid}, kErf{ElementFunction::erf}, kTanh{ElementFunction::tanh};
+const Elementwise kSigmoid{ElementFunction::sigmoid}, kErf{ElementFunction::erf}, kTanh{ElementFunction::tanh};
 
 ChannelAffine affine(float scale, float shift) { return {{scale, scale}, {shift, shift}}; }
 constexpr float kRootOfTwo = 1.41421356F, kGeluFactor = 0.7978845608F;

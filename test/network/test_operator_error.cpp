@@ -6,10 +6,16 @@
 #include "compiler/network/operator_error.h"
 #include "compiler/network/reference_network.h"
 #include "test/catch.h"
+#include "test/ir/own_function.h"
 #include "test/ir/small_network.h"
+#include "test/thrown.h"
 
 using namespace burin;
+using burin_test::error_of;
 using burin_test::GraphBuilder;
+using burin_test::own_element;
+using burin_test::own_scale;
+using burin_test::own_sigmoid;
 
 namespace {
 
@@ -131,7 +137,8 @@ TEST_CASE("operator_error: functions scale with their value") {
 
 TEST_CASE("operator_error: no function but those that are steep is off by more than its argument allows") {
   for (int i = 0; i < static_cast<int>(names_of(ElementFunction{}).names.size()); ++i) {
-    const Elementwise function{static_cast<ElementFunction>(i), 0.5F, 1};
+    Elementwise function{static_cast<ElementFunction>(i), 0.5F, 1};
+    if (function.is_user()) function = own_element();
     INFO(to_string(function.function));
     const std::vector<double> alone = tolerances_of(function, {3}, {{0.7F, 1.3F, 2.6F}});
     const std::vector<double> behind =
@@ -145,6 +152,26 @@ TEST_CASE("operator_error: no function but those that are steep is off by more t
   // Near a step it is as large as that.
   CHECK(tolerances_of(ChannelAffine{{1}, {0}, Elementwise{ElementFunction::floor}}, {1, 1, 1}, {{2}})[0] ==
         Approx(1).epsilon(1e-3));
+}
+
+TEST_CASE("operator_error: a user's function is off by what floats make of it, and of what it is given") {
+  const double alone = tolerances_of(own_element(), {1}, {{0.7F}})[0];
+  const double known = tolerances_of(Elementwise{ElementFunction::sigmoid}, {1}, {{0.7F}})[0];
+  CHECK(alone > known / 4);
+  CHECK(alone < known * 8);
+  // Of sums that cancel floats make little that is right.
+  Combine scale{Combination::user};
+  scale.user = own_scale();
+  const std::vector<double> both = tolerances_of(scale, {2}, {{3, 3}, {2, -0.999F}});
+  CHECK(both[0] < 9 * 0x1p-17);
+  CHECK(both[1] < both[0]);
+  CHECK(both[1] > 0.003 * 0x1p-22);
+  // Where it cannot be computed on the host, an error says what would help.
+  UserFunction unknown = *own_sigmoid();
+  unknown.reference = nullptr;
+  const Elementwise without{.function = ElementFunction::user, .user = std::make_shared<UserFunction>(unknown)};
+  CHECK(error_of([&] { tolerances_of(without, {1}, {{0.7F}}); }).find("--operator my::Sigmoid=FILE") !=
+        std::string::npos);
 }
 
 TEST_CASE("operator_error: combinations, statistics and normalizations") {

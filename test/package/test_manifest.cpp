@@ -802,3 +802,79 @@ TEST_CASE("manifest: zeros that a kernel was chosen for are shares") {
   CHECK(with({1.5, {}}).starts_with("kernels[0].layer.zeros.share: 1.5 is not a share from 0 to 1"));
   CHECK(with({0.5, -1.0}).starts_with("kernels[0].layer.zeros.pays_from: -1 is not a share from 0 to 1"));
 }
+
+namespace {
+
+// The sample whose first kernel's convolution ends with a user's function.
+Manifest own_manifest() {
+  Manifest manifest = sample_manifest();
+  Kernel& kernel = manifest.kernels[0];
+  const UserFunction function{.name = "my.Domain::Op",
+                              .attributes = {{"beta", 1.5, false}, {"steps", 3, true}},
+                              .source_hash = std::string(64, 'a')};
+  kernel.functions = {{function, "functions/op.ptx"}};
+  kernel.layer->shape.epilogue.function =
+      Elementwise{.function = ElementFunction::user, .user = std::make_shared<UserFunction>(function)};
+  return manifest;
+}
+
+template <typename Edit>
+std::string own_fault(Edit edit) {
+  Manifest manifest = own_manifest();
+  edit(manifest.kernels[0].functions[0]);
+  const std::vector<std::string> faults = verify(manifest);
+  CAPTURE(faults);
+  CHECK(faults.size() == 1);
+  return faults.empty() ? "" : faults.front();
+}
+
+}  // namespace
+
+TEST_CASE("manifest: users' functions survive") {
+  const Manifest manifest = own_manifest();
+  CHECK(verify(manifest).empty());
+  const Manifest read = parse_manifest(print(manifest));
+  CHECK(read == manifest);
+  const SharedFunction& user = read.kernels[0].layer->shape.epilogue.function->user;
+  REQUIRE(user != nullptr);
+  CHECK(user->name == "my.Domain::Op");
+  CHECK(user->symbol() == "burin_user_my_Domain__Op_aaaaaaaaaaaa");
+  CHECK(describe(*user) == "my.Domain::Op, beta 1.5, steps 3");
+  CHECK(print(sample_manifest()).find("functions") == std::string::npos);
+}
+
+TEST_CASE("manifest: nothing of a user's function can become another text") {
+  using Function = KernelFunction;
+  CHECK(own_fault([](Function& f) { f.function.attributes[0].name = "x = 1; int y"; }) ==
+        "kernels[0].functions[0]: its attribute 'x = 1; int y' has a name that is no identifier of C++");
+  CHECK(own_fault([](Function& f) { f.function.name = "Op(){} int x"; }).find("no identifier of C++") !=
+        std::string::npos);
+  CHECK(own_fault([](Function& f) { f.function.inputs = 3; }) ==
+        "kernels[0].functions[0]: inputs is 3, allowed is 1 to 2");
+  CHECK(own_fault([](Function& f) { f.function.attributes[1].value = 0.5; }).find("no whole number") !=
+        std::string::npos);
+  CHECK(own_fault([](Function& f) { f.function.source_hash = "../x"; }).find("no SHA-256") != std::string::npos);
+  CHECK(own_fault([](Function& f) { f.path = "../x"; }).find("kernels[0].functions[0].ptx") == 0);
+
+  ordered_json document = ordered_json::parse(print(own_manifest()));
+  ordered_json& shape = document["kernels"][0]["layer"]["shape"];
+  shape["function"]["user"] = "printf";
+  CHECK(error_of([&] { parse_manifest(document.dump()); }).find("is no symbol of a user's function") !=
+        std::string::npos);
+  shape["function"]["user"] = "burin_user_other";
+  CHECK(error_of([&] { parse_manifest(document.dump()); }).find("burin_user_other is none of the kernel's functions") !=
+        std::string::npos);
+  shape["function"].erase("user");
+  CHECK(error_of([&] { parse_manifest(document.dump()); }).find("names one, alone") != std::string::npos);
+}
+
+TEST_CASE("manifest: a plan calls nothing but users' functions") {
+  Manifest manifest = template_manifest();
+  TemplatePlan plan = parse_template_plan(manifest.kernels[1].plan);
+  plan.calls["apply"] = "burin_user_op";
+  CHECK(parse_template_plan(print(plan)) == plan);
+  CHECK(verify(plan).empty());
+  plan.calls["apply"] = "malloc";
+  REQUIRE(verify(plan).size() == 1);
+  CHECK(verify(plan)[0].find("it calls 'malloc', which is no symbol of a user's function") == 0);
+}

@@ -8,6 +8,7 @@
 #include "compiler/import/onnx/fold_network.h"
 #include "compiler/import/onnx/inline_branch.h"
 #include "compiler/import/onnx/model_file.h"
+#include "compiler/import/onnx/operator_help.h"
 #include "ir/printable.h"
 
 namespace burin {
@@ -51,6 +52,10 @@ void check_other_outputs(const Node& node, const GraphBuilder& graph) {
   }
 }
 
+bool is_users_own(const ::onnx::NodeProto& node, const ImportOptions& options) {
+  return options.operators != nullptr && options.operators->has(operator_text(node));
+}
+
 FoldInputs fold_inputs(const Node& node, GraphBuilder& graph) {
   std::vector<SharedConstant> inputs;
   for (int i = 0; i < node.inputs(); ++i) inputs.push_back(node.has_input(i) ? graph.numbers(node, i) : nullptr);
@@ -81,7 +86,8 @@ void convert_as(const Converter& converter, const Node& node, GraphBuilder& grap
 
 }  // namespace
 
-Knowledge knowledge_of(const ::onnx::NodeProto& node) {
+Knowledge knowledge_of(const ::onnx::NodeProto& node, const ImportOptions& options) {
+  if (is_users_own(node, options)) return Knowledge::all;
   if (!is_standard_domain(node.domain())) return Knowledge::unknown;
   if (converter_of(node) != nullptr || node.op_type() == kBranch) return Knowledge::all;
   return fold_of(node.op_type()) != nullptr ? Knowledge::constants : Knowledge::unknown;
@@ -99,7 +105,11 @@ void convert_node(const ::onnx::NodeProto& proto, std::string name, int opset, G
   const Node node(proto, std::move(name), opset, graph.path());
   const Converter* const converter = converter_of(proto);
   const Fold* const fold = is_standard_domain(proto.domain()) ? fold_of(node.op()) : nullptr;
-  if (is_standard_domain(proto.domain()) && node.op() == kBranch) {
+  if (is_users_own(proto, graph.options())) {
+    if (node.output(0).empty()) node.unsupported("its first output is left out; burin computes that one");
+    convert_users_own(node, operator_text(proto), graph);
+    check_other_outputs(node, graph);
+  } else if (is_standard_domain(proto.domain()) && node.op() == kBranch) {
     check_inputs(node, 1, 1);
     inline_branch(node, graph);
   } else if (fold != nullptr && graph.all_constant(node)) {

@@ -10,7 +10,8 @@ namespace burin {
 
 // How far burin knows an operator.
 enum class Knowledge { unknown, constants, all };  // `constants`: where it follows from constants and shapes alone
-Knowledge knowledge_of(const ::onnx::NodeProto& node);
+// One that a user gives is known, whatever burin knows.
+Knowledge knowledge_of(const ::onnx::NodeProto& node, const ImportOptions& options);
 
 // Whether the outputs are constants when these inputs are: those of Shape and Size always.
 bool gives_constants(const ::onnx::NodeProto& node, bool constant_inputs);

@@ -25,4 +25,8 @@ struct Converter {
 #include "compiler/import/onnx/converters.def"
 #undef BURIN_CONVERTER
 
+// The same of a node whose operator a user gives (ImportOptions::operators): all of its one output. `name`:
+// operator_text().
+void convert_users_own(const Node& node, const std::string& name, GraphBuilder& graph);
+
 }  // namespace burin

@@ -59,7 +59,7 @@ std::vector<const ::onnx::NodeProto*> ModelReader::unknown_nodes() const {
   for (const auto* const node : order_.nodes) {
     const std::vector<std::string> read = names_read(*node);
     const bool constant = std::ranges::all_of(read, [&](const std::string& name) { return constants.contains(name); });
-    const Knowledge knowledge = knowledge_of(*node);
+    const Knowledge knowledge = knowledge_of(*node, options_);
     if (knowledge == Knowledge::unknown || (knowledge == Knowledge::constants && !constant)) unknown.push_back(node);
     // What an unknown operator makes of constants is a constant too: it is not the fault of those that read it.
     if (gives_constants(*node, constant)) constants.insert(node->output().begin(), node->output().end());

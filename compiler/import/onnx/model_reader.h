@@ -20,6 +20,7 @@ class ModelReader {
 
   const ::onnx::ModelProto& model() const { return *model_; }
   const std::string& path() const { return path_; }
+  const ImportOptions& options() const { return options_; }
   const std::vector<const ::onnx::NodeProto*>& nodes() const { return order_.nodes; }
   // Nodes of operators that burin does not know, or knows of constants alone while theirs are none.
   std::vector<const ::onnx::NodeProto*> unknown_nodes() const;

@@ -80,6 +80,24 @@ const ::onnx::GraphProto* Attributes::graph(const std::string& name) const {
   return attribute == nullptr ? nullptr : &attribute->g();
 }
 
+std::vector<UserAttribute> Attributes::all_numbers() const {
+  std::vector<UserAttribute> numbers;
+  for (const auto& [name, attribute] : by_name_) {
+    const bool whole = attribute->type() == AttributeProto::INT;
+    if (!whole && attribute->type() != AttributeProto::FLOAT) {
+      unsupported(at_, "attribute {} is of type {}; an operator of --operator has numbers alone, INT and FLOAT",
+                  in_quotes(name), AttributeProto::AttributeType_Name(attribute->type()));
+    }
+    constexpr std::int64_t kMostWhole = std::int64_t{1} << 53;  // that a double holds
+    if (whole && (integer(name, 0) > kMostWhole || integer(name, 0) < -kMostWhole)) {
+      unsupported(at_, "attribute {} is {}, beyond 2^53", in_quotes(name), integer(name, 0));
+    }
+    numbers.push_back({name, whole ? static_cast<double>(integer(name, 0)) : number(name, 0), whole});
+    if (!is_identifier(name)) bad_input(at_, "attribute {} has a name that is no identifier of C++", in_quotes(name));
+  }
+  return numbers;
+}
+
 std::vector<std::string> Attributes::unread() const {
   std::vector<std::string> names;
   for (const auto& [name, attribute] : by_name_) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/import/faults.h"
+#include "ir/user_function.h"
 
 namespace burin {
 
@@ -33,6 +34,9 @@ class Attributes {
   const ::onnx::TensorProto* tensor(const std::string& name) const;
   const ::onnx::SparseTensorProto* sparse_tensor(const std::string& name) const;
   const ::onnx::GraphProto* graph(const std::string& name) const;
+
+  // All of them, of an operator that a user gives: numbers alone.
+  std::vector<UserAttribute> all_numbers() const;
 
   // Attributes that were not asked for: a rule that burin does not know could change what the operator means.
   std::vector<std::string> unread() const;

@@ -30,7 +30,7 @@ void check_options(const ImportOptions& options, const std::string& path) {
           "an ONNX model says itself how its layers move over the image; --geometry, --stride, --pad, --dilation "
           "and --groups are for files of weights");
   }
-  if (options.activation && !options.layer_glob) {
+  if (options.ending() && !options.layer_glob) {
     usage(path,
           "--activation would change what the network computes; with --layer GLOB it says what the layers that "
           "are compiled by themselves end with");
@@ -45,7 +45,7 @@ void check_operators(const ModelReader& reader, const std::function<std::string(
   bool quantized = false;
   for (const auto* const node : reader.unknown_nodes()) {
     quantized = quantized || is_quantization(node->op_type());
-    const bool of_constants = knowledge_of(*node) == Knowledge::constants;
+    const bool of_constants = knowledge_of(*node, reader.options()) == Knowledge::constants;
     unknown[operator_text(*node) + (of_constants ? " of activations" : "")].push_back(wanted_name(*node));
   }
   if (unknown.empty()) return;
@@ -57,7 +57,10 @@ void check_operators(const ModelReader& reader, const std::function<std::string(
     }
     texts.push_back(fmt::format("{} (node{} {})", op, nodes.size() > 1 ? "s" : "", listed(nodes)));
   }
-  unsupported(reader.path(), "burin does not know {} of its operators: {}{}", unknown.size(), fmt::join(texts, ", "),
+  const bool foreign =
+      std::ranges::any_of(unknown, [](const auto& entry) { return entry.first.find("::") != entry.first.npos; });
+  unsupported(reader.path(), "burin does not know {} of its operators: {}{}{}", unknown.size(), fmt::join(texts, ", "),
+              foreign ? fmt::format("; {}", kOwnOperatorHelp) : "",
               quantized ? fmt::format("; {}", kQuantizationHelp) : cut());
 }
 
@@ -109,7 +112,7 @@ void keep_layers(Network& network, const ImportOptions& options) {
           did_you_mean(*options.layer_glob, names));
   }
   for (ConvLayer& layer : network.layers) {
-    if (options.activation) layer.shape.epilogue.function = function_of(*options.activation);
+    if (const auto ending = options.ending()) layer.shape.epilogue.function = *ending;
   }
   separate_layers(network);
   network.notes.push_back(
@@ -162,7 +165,7 @@ Coverage cover_onnx(std::string_view bytes, const std::string& path, const Impor
   for (std::size_t i = 0; i < reader.nodes().size(); ++i) {
     const ::onnx::NodeProto& node = *reader.nodes()[i];
     NodeCoverage& entry = coverage.nodes.emplace_back(operator_text(node), wanted_name(node));
-    if (knowledge_of(node) == Knowledge::unknown) {
+    if (knowledge_of(node, options) == Knowledge::unknown) {
       entry.state = NodeState::refused;
       entry.reason = "burin does not know this operator";
       entry.help = help_for(node);

@@ -26,7 +26,9 @@ std::string_view help_for(const ::onnx::NodeProto& node) {
   const std::string_view op = node.op_type();
   if (is_quantization(op)) return kQuantizationHelp;
   if (!is_standard_domain(node.domain())) {
-    return "export the model with ONNX's own operators: an optimizer or a custom layer has put this one in";
+    return "export the model with ONNX's own operators, which an optimizer or a custom layer has replaced, or give "
+           "this "
+           "one, where it is element-wise, as CUDA C++: --operator NAME=FILE.cu";
   }
   if (is_one_of(op, {"Loop", "Scan", "SequenceMap"})) {
     return "export the model so that its loops are unrolled, or simplify it with onnxsim";

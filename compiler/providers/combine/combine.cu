@@ -6,7 +6,10 @@
 #include "templates/kernels/pieces.h"
 
 // ir/operators.h's Combination.
-enum { kAdd, kMultiply, kSubtract, kDivide, kPowerOf, kSmaller, kLarger, kPrelu };
+enum { kAdd, kMultiply, kSubtract, kDivide, kPowerOf, kSmaller, kLarger, kPrelu, kUserCombination };
+
+// As burin_call_apply().
+BURIN_PRIMITIVE float burin_call_combine(float a, float b) __attribute__((const));
 
 // What is left of a position when the axis behind was taken out; of the first axis there is, nothing need be divided.
 struct Position {
@@ -56,6 +59,8 @@ BURIN_DEVICE float combined(float a, float b) {
       return b < a ? b : a;
     case kLarger:
       return a < b ? b : a;
+    case kUserCombination:
+      return burin_call_combine(a, b);
     default:
       return a < 0 ? a * b : a;
   }

@@ -243,6 +243,8 @@ SpecialisedModule specialise_baked(const ConvLayer& layer, const SparsePattern& 
   }
   fill_entry(holes, plan, slices);
 
+  const std::optional<Elementwise>& function = layer.shape.epilogue.function;
+  if (function && function->user != nullptr) name_calls(*result.module, {{"apply", function->user->symbol()}});
   release_template(*result.module);
   finish(*result.module);
   tidy_names(*result.module);
