@@ -136,7 +136,7 @@ class NetworkCompiler {
       if (!kernels[i] || !kernels[i]->kernel.layer) return;
       std::optional<InputZeros>& zeros = kernels[i]->kernel.layer->zeros;
       zeros.reset();
-      if (job.task.zeros) zeros = InputZeros{job.task.zeros->share(), skipping_pays_from(job.task, job.compared)};
+      if (job.task.zeros) zeros = skipping_pays_from(job.task, job.compared);
     });
   }
 

@@ -171,8 +171,10 @@ struct MultipliedColumns {
 // Zeros that the input of a convolution was taken to have when its kernel was chosen.
 struct InputZeros {
   double share = 0;
-  // The share from which on a kernel that skips zeros is estimated to take less time than all that do not. Nothing:
-  // none does, whatever the share.
+  // Whether kernels that skip zeros were compared, by models, with some that do not.
+  bool compared = false;
+  // Then the share from which on one that skips them is estimated to take less time than all that do not. Nothing: none
+  // does, whatever the share.
   std::optional<double> pays_from = {};
   bool operator==(const InputZeros&) const = default;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "ir/error.h"
 #include "ir/faults.h"
@@ -71,6 +72,11 @@ std::vector<std::string> verify(const UserFunction& function) {
       faults.add("its attribute {} has a name that is no identifier of C++", in_quotes(attribute.name));
     }
     if (!std::isfinite(attribute.value)) faults.add("its attribute {} is not finite", in_quotes(attribute.name));
+    constexpr double kMostWhole = 9007199254740992;  // 2^53: all whole numbers up to it are doubles
+    const double most = attribute.whole ? kMostWhole : static_cast<double>(std::numeric_limits<float>::max());
+    if (std::isfinite(attribute.value) && std::abs(attribute.value) > most) {
+      faults.add("its attribute {} is {}, beyond {}", in_quotes(attribute.name), attribute.value, most);
+    }
     if (attribute.whole && attribute.value != std::floor(attribute.value)) {
       faults.add("its attribute {} is {}, which is no whole number", in_quotes(attribute.name), attribute.value);
     }

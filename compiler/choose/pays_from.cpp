@@ -1,6 +1,7 @@
 #include "compiler/choose/pays_from.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "compiler/providers/provider.h"
@@ -22,22 +23,27 @@ double skipping_us(Task task, double share) {
 
 }  // namespace
 
-std::optional<double> skipping_pays_from(const Task& task, const std::vector<KernelOption>& compared) {
+InputZeros skipping_pays_from(const Task& task, const std::vector<KernelOption>& compared) {
   BURIN_CHECK(task.zeros.has_value(), "zeros of {} are not known", task.name);
+  InputZeros result{.share = task.zeros->share()};
   double others = std::numeric_limits<double>::infinity();
   for (const KernelOption& option : compared) {
     const Provider* provider = find_provider(option.provider);
-    if (provider != nullptr && !provider->needs_zeros()) others = std::min(others, option.us);
+    if (provider == nullptr || provider->needs_zeros()) continue;
+    if (option.measured) return result;
+    others = std::min(others, option.us);
   }
-  if (skipping_us(task, 1) >= others) return std::nullopt;
+  result.compared = std::isfinite(others);
+  if (!result.compared || skipping_us(task, 1) >= others) return result;
   double never = 0, always = 1;
-  if (skipping_us(task, never) < others) return never;
+  if (skipping_us(task, never) < others) always = never;
   constexpr double kPrecision = 0.01;
   while (always - never > kPrecision) {
     const double middle = (never + always) / 2;
     (skipping_us(task, middle) < others ? always : never) = middle;
   }
-  return always;
+  result.pays_from = always;
+  return result;
 }
 
 }  // namespace burin

@@ -1,5 +1,6 @@
 // burin compile: a model or weights in, a package out.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -359,6 +360,10 @@ std::vector<CalibrationInput> read_images(const std::string& option, const std::
       fail(ErrorKind::bad_input, "{}: holds {} images, but {} holds {}", files[i], held, files[0], images);
     }
     images = held;
+    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) {
+      fail(ErrorKind::bad_input, "{} {}: the images of the input '{}' hold NaN or infinity", option, files[i],
+           names[i]);
+    }
     inputs.push_back({names[i], std::move(tensor.values)});
   }
   return inputs;
@@ -410,11 +415,13 @@ CompileResult compile_with_progress(Network network, const CompileOptions& optio
   return run_pipeline(std::move(network), options, settings, watch);
 }
 
-// Whether compiling compares anything with the reference.
+// Whether compiling runs the reference, to compare with it or to count zeros.
 bool is_computed(const CompileArguments& arguments) {
   const bool measures_error =
       leaves_open(parse_precisions(arguments.settings.precision)) || !arguments.calibrate.empty();
-  return measures_error || arguments.settings.tune > 0 || (arguments.options.from_file && !arguments.no_verify);
+  const bool counts_zeros = !arguments.activations.empty();
+  return measures_error || counts_zeros || arguments.settings.tune > 0 ||
+         (arguments.options.from_file && !arguments.no_verify);
 }
 
 int compile(const CompileArguments& arguments) {
@@ -432,17 +439,17 @@ int compile(const CompileArguments& arguments) {
   const ImportOptions import = arguments.import.checked();
   Network network = arguments.import.import(arguments.input, import);
   if (!arguments.archs) options.archs = default_archs();
-  if (import.operators != nullptr) {
-    auto& operators = dynamic_cast<UserOperators&>(*import.operators);
-    operators.compile_for_device(lowest_arch(options.archs));
-    if (is_computed(arguments)) operators.compile_for_host();
-  }
   if (options.from_file) parse_from(options, network);
   check_open_precision(arguments, options);
   check_options(network, options);
   settings.calibration = read_images("--calibrate", arguments.calibrate, network, options.io);
   settings.activations = read_images("--activations", arguments.activations, network, options.io);
   check_tuned_layers(arguments, network);
+  if (import.operators != nullptr) {
+    auto& operators = dynamic_cast<UserOperators&>(*import.operators);
+    operators.compile_for_device(lowest_arch(options.archs));
+    if (is_computed(arguments)) operators.compile_for_host();
+  }
   const std::optional<Network> imported =
       options.from_file && !arguments.no_verify ? std::optional(network) : std::nullopt;
   network.notes.clear();  // printed already; the pipeline would hand them on

@@ -153,7 +153,10 @@ void print_zeros(const std::vector<InspectRow>& rows) {
     known = true;
     const InputZeros& zeros = *kernel.layer->zeros;
     table.add({kernel.op, fmt::format("{}", kernel.planned_batch), percent_text(zeros.share),
-               zeros.pays_from ? percent_text(zeros.pays_from) : "no share", kernel.provider});
+               zeros.pays_from  ? percent_text(zeros.pays_from)
+               : zeros.compared ? "no share"
+                                : "not compared",
+               kernel.provider});
   }
   if (known) print_data("\n" + table.print());
 }

@@ -140,7 +140,10 @@ std::vector<std::string> outputs_of(const StudyArguments& arguments) {
     if (has_ending(path, ".json") || has_ending(path, ".html")) continue;
     fail(ErrorKind::usage, "-o {}: a study is written as .json or .html", path);
   }
-  check_output_files("-o", outputs);
+  std::vector<std::string> inputs;
+  if (std::filesystem::exists(arguments.base)) inputs.push_back(arguments.base);
+  if (arguments.geometry) inputs.push_back(*arguments.geometry);
+  check_output_files("-o", outputs, inputs);
   return outputs;
 }
 

@@ -55,7 +55,15 @@ std::string without_comments(std::string_view text) {
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '"') quoted = !quoted;
-    if (!quoted && text.substr(i).starts_with("//")) i = std::min(text.find('\n', i), text.size());
+    const std::string_view rest = text.substr(i);
+    if (!quoted && rest.starts_with("/*")) {
+      const std::size_t end = text.find("*/", i + 2);
+      if (end == text.npos) break;
+      i = end + 1;
+      result += ' ';
+      continue;
+    }
+    if (!quoted && rest.starts_with("//")) i = std::min(text.find('\n', i), text.size());
     if (i < text.size()) result += text[i];
   }
   return result;
@@ -106,11 +114,12 @@ struct FunctionPlace {
 
 FunctionPlace find_function(const std::string& text, const std::string& symbol) {
   FunctionPlace place;
-  for (std::size_t at = text.find(symbol + "("); at != text.npos; at = text.find(symbol + "(", at + 1)) {
+  const std::size_t header = text.find(kHeaderEnd) + kHeaderEnd.size();  // before which no function stands
+  for (std::size_t at = text.find(symbol + "(", header); at != text.npos; at = text.find(symbol + "(", at + 1)) {
     const std::size_t close = text.find(')', at), brace = text.find('{', at), end = text.find(';', at);
     if (close == text.npos || brace == text.npos || brace > end || is_word_char(text[at - 1])) continue;
     const std::size_t before = text.find_last_of(";}", at);
-    place.begin = std::max(before == text.npos ? 0 : before + 1, text.find(kHeaderEnd) + kHeaderEnd.size());
+    place.begin = std::max(before == text.npos ? 0 : before + 1, header);
     place.body = brace + 1;
     int depth = 1;
     for (std::size_t i = place.body; i < text.size(); ++i) {
@@ -173,6 +182,14 @@ std::vector<OuterPart> used_parts(std::vector<OuterPart> parts, Words words, con
   return result;
 }
 
+// Whether some registers stand in one line, of which all would have to be found.
+bool declares_several(std::string_view body) {
+  for (std::size_t at = body.find(".reg"); at != body.npos; at = body.find(".reg", at + 1)) {
+    if (body.substr(at, body.find(';', at) - at).find(',') != body.npos) return true;
+  }
+  return false;
+}
+
 // Registers as the body declares them: with numbers behind the name, or without.
 struct Registers {
   Words plain, numbered;
@@ -217,6 +234,8 @@ InlineCode inline_code(const std::string& ptx, const std::string& symbol) {
   if (ptx.size() > kMaxFunctionPtxBytes) {
     refuse(symbol, fmt::format("it has {} bytes, at most {} are read", ptx.size(), kMaxFunctionPtxBytes));
   }
+  const auto is_text = [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\t' || c == '\r'; };
+  if (!std::ranges::all_of(ptx, is_text)) refuse(symbol, "it is no plain text");
   const std::string text = without_comments(ptx);
   const std::size_t header = text.find(kHeaderEnd);
   if (header == text.npos) refuse(symbol, "it has no header");
@@ -224,6 +243,7 @@ InlineCode inline_code(const std::string& ptx, const std::string& symbol) {
   const std::string before = text.substr(header + kHeaderEnd.size(), place.begin - header - kHeaderEnd.size());
   const std::string own = text.substr(place.body, place.body_end - place.body);
   check_lines(own, symbol);
+  if (own.find('"') != own.npos || declares_several(own)) refuse(symbol, "it has what NVRTC does not write");
   const std::string body = with_operands(own, symbol);
   Words words, names;
   each_token(body, [&](std::string_view token) { words.emplace(token); });

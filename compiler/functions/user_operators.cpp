@@ -28,9 +28,11 @@ std::string read_file(const std::string& option, const std::string& path, std::s
   if (!file || std::filesystem::is_directory(path)) {
     fail(ErrorKind::bad_input, "{}: {} cannot be read", option, in_quotes(path));
   }
-  std::string text(std::istreambuf_iterator<char>(file), {});
+  std::string text(limit + 1, '\0');  // one more than there may be
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > limit) {
-    fail(ErrorKind::bad_input, "{}: {} has {} bytes, at most {} are read", option, in_quotes(path), text.size(), limit);
+    fail(ErrorKind::bad_input, "{}: {} has more than {} bytes", option, in_quotes(path), limit);
   }
   return text;
 }
@@ -160,7 +162,7 @@ UserOperators::CodeFaults UserOperators::compare_code(const Package& package) {
                                               describe(packed.function), packed.path, made->files->text.path));
         }
       } catch (const Error& error) {
-        if (error.kind() != ErrorKind::unsupported) throw;
+        if (error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::bad_input) throw;
         note(error.what());
       }
     }
@@ -223,21 +225,25 @@ HostFunctions UserOperators::give(Manifest& manifest) {
     for (const KernelFunction& packed : kernel.functions) {
       const UserFunction& said = packed.function;
       const std::string symbol = said.symbol();
-      if (!has(said.name) || known.contains(symbol)) continue;
+      if (!has(said.name)) continue;
       const SharedFunction made = make(said.name, said.inputs, said.attributes);
-      compile_for_host();
+      // Nothing of it is compiled before that is known.
       if (files_.find(said.name)->second.library.empty() && made->source_hash != said.source_hash) {
         fail(ErrorKind::bad_input, "--operator {}={}: the package was compiled from another text of this operator",
              said.name, files_.find(said.name)->second.text.path);
       }
-      known[symbol] = made;
-      functions[symbol] = made->value;
+      const auto [entry, is_new] = known.try_emplace(symbol, made);
+      if (!is_new && entry->second != made) {
+        fail(ErrorKind::bad_input, "the package has two operators of a user's with the symbol {}", symbol);
+      }
     }
     if (!kernel.layer || !kernel.layer->shape.epilogue.function) continue;
     SharedFunction& user = kernel.layer->shape.epilogue.function->user;
     if (user == nullptr) continue;
     if (const auto found = known.find(user->symbol()); found != known.end()) user = found->second;
   }
+  compile_for_host();
+  for (const auto& [symbol, made] : known) functions[symbol] = made->value;
   return functions;
 }
 

@@ -21,7 +21,6 @@ bool keeps_constants(const Pool& pool) {
   return pool.kind == PoolKind::max || !pool.count_padding || pool.pad == Padding{};
 }
 
-// What an operator that works channel by channel makes of a constant; nothing when the output is not constant.
 // What a function makes of a number. A user's is not computed: what is compiled must not depend on whether the host
 // can.
 std::optional<double> constant_of(const std::optional<Elementwise>& function, double value) {
@@ -29,6 +28,7 @@ std::optional<double> constant_of(const std::optional<Elementwise>& function, do
   return reference_function(function, value);
 }
 
+// What an operator that works channel by channel makes of a constant; nothing when the output is not constant.
 class ConstantOutput {
  public:
   ConstantOutput(double value, int channel) : value_(value), channel_(static_cast<std::size_t>(channel)) {}

@@ -22,6 +22,7 @@ std::string class_of(RuleSubject subject, const StudyCandidate& candidate) {
     case RuleSubject::algorithm:
       return candidate.algorithm;
     case RuleSubject::zeros:
+      if (provider.needs_zeros()) return "kernels that skip zeros of the input";
       return provider.is_dense() ? "dense kernels" : "kernels that skip zeros";
     case RuleSubject::library:
       return provider.needs_measuring() ? "calls of a library" : "kernels of burin's own";

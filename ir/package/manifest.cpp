@@ -171,6 +171,9 @@ void check_layer(Checker& check, const std::string& path, const KernelLayer& lay
   check.range(path + ".dead_outputs", layer.dead_outputs, 0, layer.shape.out_channels);
   if (layer.zeros) {
     check.share(path + ".zeros.share", layer.zeros->share);
+    if (layer.zeros->pays_from && !layer.zeros->compared) {
+      check.fault(path + ".zeros.pays_from", "nothing was compared");
+    }
     if (layer.zeros->pays_from) check.share(path + ".zeros.pays_from", *layer.zeros->pays_from);
   }
   if (!layer.multiplied) return;
@@ -221,6 +224,32 @@ void check_layer_tensors(Checker& check, const std::string& path, const Kernel& 
   require(TensorRole::residual, shape.epilogue.residual ? shape.conv_elements() : 0);
 }
 
+// What a plan calls are functions of the kernel, with as many values as they take.
+void check_functions(Checker& check, const std::string& path, const Kernel& kernel) {
+  std::map<std::string, int> inputs;  // of each, by its symbol
+  for (const KernelFunction& packed : kernel.functions) {
+    if (!inputs.emplace(packed.function.symbol(), packed.function.inputs).second) {
+      check.fault(path + ".functions", "two have the symbol {}", packed.function.symbol());
+    }
+  }
+  const auto require = [&](const std::string& symbol, int wanted) {
+    const auto found = inputs.find(symbol);
+    if (found == inputs.end()) {
+      check.fault(path + ".plan", "it calls {}, which is none of the kernel's functions", symbol);
+    } else if (found->second != wanted) {
+      check.fault(path + ".plan", "it calls {} with {} values; it takes {}", symbol, wanted, found->second);
+    }
+  };
+  if (kernel.own_provider() == kBakedProvider) {
+    const std::optional<Elementwise>& function = kernel.layer->shape.epilogue.function;
+    if (function && function->user != nullptr) require(function->user->symbol(), 1);
+    return;
+  }
+  for (const auto& [name, symbol] : parse_template_plan(kernel.own_plan()).calls) {
+    require(symbol, name == "combine" ? 2 : 1);
+  }
+}
+
 void check_kernel(Checker& check, const std::string& path, const Kernel& kernel) {
   check.symbol(path + ".symbol", kernel.symbol);
   check.text(path + ".operator", kernel.op, kMaxNameBytes);
@@ -256,6 +285,7 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
   if (check.count() != before) return;  // the plan is of the layer, which is not legal
   check_plan(check, path + ".plan", kernel);
   if (check.count() != before) return;
+  check_functions(check, path, kernel);
   if (kernel.layer) check_layer_tensors(check, path + ".layer", kernel);
   if (kernel.call && kernel.layer->data.empty()) {
     check.fault(path + ".layer.data", "the plan has a library's call, which reads the layer's weights");

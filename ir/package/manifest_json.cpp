@@ -122,6 +122,7 @@ void keys_of(Keys& keys, Record& multiplied) {
 template <typename Keys, RecordOf<InputZeros> Record>
 void keys_of(Keys& keys, Record& zeros) {
   keys.key("share", zeros.share);
+  keys.key("compared", zeros.compared);
   keys.optional("pays_from", zeros.pays_from);
 }
 

@@ -1,4 +1,5 @@
 // Zeros of feature maps on the command line: --activations and --activation-sparsity of compile, bench and verify.
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "compiler/cli/npy_tensor.h"
@@ -110,8 +111,12 @@ TEST_CASE("activations_that_contradict_or_do_not_fit") {
              Contains("has shape [1,12,12,3], but the input 'x' is [N,3,12,12] or [3,12,12]"));
   CHECK_THAT(fault({"--activations", folder / "x.npy", "--activation-sparsity", "0.5"}, 2),
              Contains("give one of them"));
-  CHECK_THAT(fault({"--activation-sparsity", "0.5", "--stop-after", "layer", "--dump-dir", folder / "d"}, 2),
-             Contains("--stop-after layer ends before there is a plan"));
+  burin::write_npy(folder / "nan.npy", {3, 12, 12}, std::vector<float>(432, std::numeric_limits<float>::quiet_NaN()));
+  CHECK_THAT(fault({"--activations", folder / "nan.npy"}, 3), Contains("hold NaN or infinity"));
+  const Outcome stopped = run_burin({"compile", folder / "m.onnx", "--arch", "sm_90", "--stop-after", "layer",
+                                     "--dump-dir", folder / "d", "--activation-sparsity", "0.5"});
+  CHECK(stopped.exit_code == 2);
+  CHECK_THAT(stopped.err, Contains("--stop-after layer ends before there is a plan"));
   const Outcome over = run_burin(
       {"compile", folder / "m.onnx", "--arch", "sm_90", "--activations", folder / "x.npy", "-o", folder / "x.npy"});
   CHECK(over.exit_code == 2);

@@ -134,6 +134,11 @@ TEST_CASE("study_takes_a_layer_of_a_file_as_its_base") {
   CHECK(study({"--layer", "conv7"}).exit_code == 2);
   const Outcome absent = run_burin({"study", "absent.onnx", "--estimate"});
   CHECK(absent.exit_code == 3);
+  // What the command reads it does not overwrite.
+  folder.write("geo.json", "{}");
+  const Outcome over = study({"--layer", "conv2", "--geometry", folder / "geo.json", "-o", folder / "geo.json"});
+  CHECK(over.exit_code == 2);
+  CHECK(read_file(folder / "geo.json") == "{}");
   const Outcome text = run_burin({"study", kBase, "--layer", "conv1", "--estimate"});
   CHECK(text.exit_code == 2);
   CHECK_THAT(text.err, Contains("--layer has no effect here: LAYER is no file"));

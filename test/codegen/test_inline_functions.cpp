@@ -49,6 +49,12 @@ TEST_CASE("inline_functions: registers, parameters, labels and tables") {
   }
 }
 
+TEST_CASE("inline_functions: braces in comments are none") {
+  const InlineCode code = inline_code(ptx_with(kTable, "/* } */ // }\n" + std::string(kBody)), kSymbol);
+  CHECK(code.body.find('*') == std::string::npos);
+  CHECK_THAT(code.body, Contains("mov.f32 $0, %own_f3;"));
+}
+
 TEST_CASE("inline_functions: a helper stays a function, under a name of its own") {
   const std::string helper =
       ".func  (.param .b32 func_retval0) helper(\n\t.param .b32 helper_param_0\n)\n{\n\t.reg .f32 \t%f<2>;\n"
@@ -68,6 +74,15 @@ TEST_CASE("inline_functions: what cannot be put into a kernel is said") {
   const auto error_of_ptx = [](const std::string& ptx) { return error_of([&] { inline_code(ptx, kSymbol); }); };
   CHECK_THAT(error_of_ptx("nothing"), Contains("it has no header"));
   CHECK_THAT(error_of_ptx(".version 8.0\n.address_size 64\n"), Contains("the function is not in it"));
+  CHECK_THAT(error_of_ptx("burin_user_Op_0123() { }\n.version 8.0\n.address_size 64\n"),
+             Contains("the function is not in it"));
+  const std::string body(kBody);
+  for (const std::string& odd : {std::string("\1x"), std::string(1, '\0'), std::string("\xC3\xA4")}) {
+    CHECK_THAT(error_of_ptx(ptx_with("", body + odd)), Contains("it is no plain text"));
+  }
+  for (const char* odd : {"\t.pragma \"{\";\n", "\t.reg .b32 \t%a, %b;\n"}) {
+    CHECK_THAT(error_of_ptx(ptx_with("", odd + body)), Contains("it has what NVRTC does not write"));
+  }
   CHECK_THAT(error_of_ptx(ptx_with("", "\tld.param.f32 \t%" + std::string(1 << 17, 'f') + ", [x];\n")),
              Contains("a line of it is too long"));
   CHECK_THAT(error_of_ptx(std::string(kMaxFunctionPtxBytes + 1, ' ')), Contains("it has 262145 bytes, at most 262144"));

@@ -792,15 +792,16 @@ TEST_CASE("manifest: an activity map of a half tensor keeps pairs of images toge
 TEST_CASE("manifest: zeros that a kernel was chosen for are shares") {
   Manifest manifest = sample_manifest();
   CHECK(print(manifest).find("\"zeros\"") == std::string::npos);
-  manifest.kernels[0].layer->zeros = InputZeros{0.8, 0.55};
-  CHECK(parse_manifest(print(manifest)).kernels[0].layer->zeros == InputZeros{0.8, 0.55});
+  manifest.kernels[0].layer->zeros = InputZeros{0.8, true, 0.55};
+  CHECK(parse_manifest(print(manifest)).kernels[0].layer->zeros == InputZeros{0.8, true, 0.55});
   manifest.kernels[0].layer->zeros->pays_from.reset();
-  CHECK(parse_manifest(print(manifest)).kernels[0].layer->zeros == InputZeros{0.8, {}});
+  CHECK(parse_manifest(print(manifest)).kernels[0].layer->zeros == InputZeros{0.8, true, {}});
   const auto with = [](const InputZeros& zeros) {
     return fault([&](Manifest& m) { m.kernels[0].layer->zeros = zeros; });
   };
-  CHECK(with({1.5, {}}).starts_with("kernels[0].layer.zeros.share: 1.5 is not a share from 0 to 1"));
-  CHECK(with({0.5, -1.0}).starts_with("kernels[0].layer.zeros.pays_from: -1 is not a share from 0 to 1"));
+  CHECK(with({1.5, true, {}}).starts_with("kernels[0].layer.zeros.share: 1.5 is not a share from 0 to 1"));
+  CHECK(with({0.5, true, -1.0}).starts_with("kernels[0].layer.zeros.pays_from: -1 is not a share from 0 to 1"));
+  CHECK(with({0.5, false, 0.5}).starts_with("kernels[0].layer.zeros.pays_from: nothing was compared"));
 }
 
 namespace {
@@ -853,6 +854,9 @@ TEST_CASE("manifest: nothing of a user's function can become another text") {
         "kernels[0].functions[0]: inputs is 3, allowed is 1 to 2");
   CHECK(own_fault([](Function& f) { f.function.attributes[1].value = 0.5; }).find("no whole number") !=
         std::string::npos);
+  CHECK(own_fault([](Function& f) { f.function.attributes[1].value = 1e300; }).find("beyond") != std::string::npos);
+  CHECK(own_fault([](Function& f) { f.function.attributes[0].value = 1e300; }).find("beyond") != std::string::npos);
+  CHECK(own_fault([](Function& f) { f.function.inputs = 2; }).find("with 1 values; it takes 2") != std::string::npos);
   CHECK(own_fault([](Function& f) { f.function.source_hash = "../x"; }).find("no SHA-256") != std::string::npos);
   CHECK(own_fault([](Function& f) { f.path = "../x"; }).find("kernels[0].functions[0].ptx") == 0);
 

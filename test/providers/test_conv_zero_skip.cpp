@@ -120,6 +120,19 @@ TEST_CASE("zero skip: four pixels at once, where they lie together") {
   CHECK(quad_loads(task_of(network, network.operators.back(), misplaced)) == 0);
 }
 
+TEST_CASE("zero skip: the four pixels of a pool's window do not lie together") {
+  ConvLayer layer = edge_case("1x1").make_layer();
+  layer.shape.in_h = layer.shape.in_w = 8;
+  layer.shape.epilogue.pool = Pool{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  CHECK(check_plan(layer, "", with_zeros(0.5)) == "");
+  const Network network = network_of(layer);
+  const ProviderCheck check = with_zeros(0.5);
+  TemplatePlan plan = plan_of(network, kName, check);
+  CHECK(plan.integers.at("pixels") == 4);
+  plan.integers["quad_loads"] = 1;
+  CHECK_THROWS_AS(find_provider(kName)->make(task_of(network, network.operators.back(), check), print(plan)), Error);
+}
+
 TEST_CASE("zero skip: plans that no kernel has") {
   const ConvLayer layer = sample();
   for (const char* plan : {"column_lanes=3", "pixels=9,output_quads=4", "at_once=8,column_lanes=8"}) {
@@ -168,11 +181,19 @@ TEST_CASE("zero skip: from which share on it pays") {
   Task task = task_of(network, network.operators.back(), {});
   task.zeros = count_synthetic({.share = 0.5}, 256, 14, 14);
   const double half_us = us(layer, 0.5, 1);
-  const std::optional<double> half = skipping_pays_from(task, {{"conv_dense", half_us, false}});
+  const auto pays_from = [&](const std::vector<KernelOption>& compared) {
+    const InputZeros zeros = skipping_pays_from(task, compared);
+    CHECK(zeros.share == Approx(0.5).margin(0.01));
+    CHECK(zeros.compared);
+    return zeros.pays_from;
+  };
+  const std::optional<double> half = pays_from({{"conv_dense", half_us, false}});
   REQUIRE(half);
   CHECK(*half == Approx(0.5).margin(0.03));
-  CHECK(skipping_pays_from(task, {{"conv_dense", 1000, true}}) == 0.0);
-  CHECK(skipping_pays_from(task, {{"conv_dense", 0.1, true}}) == std::nullopt);
-  // What skips zeros itself is no other.
-  CHECK(skipping_pays_from(task, {{"conv_zero_skip", 0.1, true}, {"conv_dense", 1000, true}}) == 0.0);
+  CHECK(pays_from({{"conv_dense", 1000, false}}) == 0.0);
+  CHECK(pays_from({{"conv_dense", 0.1, false}}) == std::nullopt);
+  // What skips zeros itself is no other, and of what was measured models say nothing.
+  CHECK(pays_from({{"conv_zero_skip", 0.1, false}, {"conv_dense", 1000, false}}) == 0.0);
+  CHECK_FALSE(skipping_pays_from(task, {{"conv_zero_skip", 0.1, false}}).compared);
+  CHECK_FALSE(skipping_pays_from(task, {{"conv_dense", 1000, true}}).compared);
 }

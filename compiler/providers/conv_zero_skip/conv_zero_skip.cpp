@@ -38,7 +38,8 @@ std::vector<std::uint32_t> pack_columns(const ConvLayer& layer, const ZeroSkipTi
 // What neighbouring pixels read of a column are neighbours in the image.
 bool may_load_quads(const ConvShape& shape, const KernelTensor& input) {
   return shape.kernel_h == 1 && shape.kernel_w == 1 && shape.stride_h == 1 && shape.stride_w == 1 &&
-         shape.pad == Padding{} && shape.in_h * shape.in_w % kVectorWords == 0 && is_wide(input);
+         shape.pad == Padding{} && !shape.epilogue.pool && shape.in_h * shape.in_w % kVectorWords == 0 &&
+         is_wide(input);
 }
 
 constexpr TileChoice<ZeroSkipTiles> kZeroSkipChoices[] = {{"pixels", &ZeroSkipTiles::pixels},
