@@ -115,14 +115,14 @@ struct CompileOptions {
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
   // Of the inputs of convolutions, by their names: zeros that were counted, or made up.
   std::map<std::string, ActivationZeros> activation_zeros = {};
-  bool siblings = true;                           // convolutions with the same input may become one
-  bool libraries = true;                          // kernels may have calls of libraries
-  ElementType io = ElementType::f32;              // of a network's inputs and outputs, which are in nchw
-  Objective objective = Objective::time;          // of a network's kernels
-  std::optional<std::int64_t> memory_limit;       // bytes of device memory that a network may take
-  const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
-  int jobs = 0;                                   // threads; 0: as many as there are processors
-  bool keep_ptx = true;                           // also of kernels with machine code for all architectures
+  bool siblings = true;                      // convolutions with the same input may become one
+  bool libraries = true;                     // kernels may have calls of libraries
+  ElementType io = ElementType::f32;         // of a network's inputs and outputs, which are in nchw
+  Objective objective = Objective::time;     // of a network's kernels
+  std::optional<std::int64_t> memory_limit;  // bytes of device memory that a network may take
+  const KernelCache* cache = nullptr;        // where kernels that were compiled before are; null: there is none
+  int jobs = 0;                              // threads; 0: as many as there are processors
+  bool keep_ptx = true;                      // also of kernels with machine code for all architectures
 
   // Those that the graph is simplified for.
   const std::vector<int>& graph_batches() const { return asked_batches.empty() ? batches : asked_batches; }

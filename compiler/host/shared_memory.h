@@ -118,8 +118,8 @@ class SharedMemory {
     // Thread; or copiers_'s number of a gate; kGatesPlace: the word holds a gate; kBitSetters: set_bits();
     // kHalfStorers + 1 to 3: store_half().
     std::uint16_t writer = 0;
-    std::uint16_t reader = 0;  // of that interval; kManyReaders: several threads
-    WarpTime readers;          // of that interval
+    std::uint16_t reader = 0;                         // of that interval; kManyReaders: several threads
+    WarpTime readers;                                 // of that interval
     std::uint32_t written_after = 0, read_after = 0;  // warp barriers that the last writer, or reader, had passed
   };
   // Words in flight are chained in the order of their copies, one chain per thread and per gate: nothing is allocated.
@@ -143,8 +143,7 @@ class SharedMemory {
     const std::size_t writer = words_[index].writer;
     if (writer < threads()) {
       const bool same_warp = Gates::warp_bit(static_cast<int>(writer)) == Gates::warp_bit(thread);
-      return static_cast<int>(writer) == thread ||
-             (same_warp && words_[index].written_after < warp_barriers(thread));
+      return static_cast<int>(writer) == thread || (same_warp && words_[index].written_after < warp_barriers(thread));
     }
     if (writer == kBitSetters || stored_by_halves(words_[index])) return false;
     return gates_.passed(static_cast<std::uint32_t>(writer - threads()), thread) > flights_[index].batch;
@@ -164,7 +163,7 @@ class SharedMemory {
 
   std::vector<Word> words_;
   std::vector<Flight> flights_;
-  std::vector<Copier> copiers_;  // threads, then gates
+  std::vector<Copier> copiers_;               // threads, then gates
   std::vector<std::uint32_t> warp_barriers_;  // that each thread has passed
   Gates gates_;
   // Intervals are counted on from block to block, so that a new block need not clear the words.

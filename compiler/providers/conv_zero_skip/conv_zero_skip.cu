@@ -287,58 +287,42 @@ BURIN_DEVICE float collect(u32 place) {
   return sum;
 }
 
-BURIN_DEVICE float pool_of(u32 set, const float (&results)[kMaxPixels]) {
-  float result = pool_start(pool_averages());
-#pragma unroll
-  for (u32 p = 0; p < kMaxPixels; ++p) {
-    if (p < static_cast<u32>(pixels())) {
-      result = pool_with(pool_averages(), result, results[p], pixel_of(set, p).exists);
-    }
-  }
-  if (!pool_averages()) return result;
+BURIN_DEVICE float mean_of_window(u32 set, float sum) {
   const i32 top = static_cast<i32>(set / out_cols()) * pool_stride_rows() - pool_pad_top();
   const i32 left = static_cast<i32>(set % out_cols()) * pool_stride_cols() - pool_pad_left();
   const WindowAxis rows = {top, pool_rows(), 1, conv_rows(), pool_pad_bottom()};
   const WindowAxis cols = {left, pool_cols(), 1, conv_cols(), pool_pad_right()};
-  return pool_mean(result, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
+  return pool_mean(sum, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
 }
 
-// A thread has all pixels of a warp's set, of an output channel.
+// A thread has all pixels of a warp's set, of an output channel. It takes them one by one: where many parts are added
+// up, their code is not there for each.
 BURIN_DEVICE void finish_set(u32 pixel_warp, u32 output, const float* weights, const float* other, float* to) {
   const u32 set = set_block() * pixel_warps() + pixel_warp, of_group = output_tile() * tile_outputs() + output;
   if (set >= sets() || of_group >= static_cast<u32>(group_outputs())) return;
   const u32 channel = group() * group_outputs() + of_group;
-  float bias = 0, results[kMaxPixels], residuals[kMaxPixels];
   const i64 panels = static_cast<i64>(groups() * output_tiles()) * columns() * tile_outputs();
-  if (has_bias()) bias = burin_dev_global_load(weights + panels, bytes_of(channel));
+  const float bias = has_bias() ? burin_dev_global_load(weights + panels, bytes_of(channel)) : 0.0f;
+  const u32 place = sums_start() + (pixel_warp * set_words() + output) * kWordBytes;
+  float pooled = pool_start(pool_averages());
 #pragma unroll
-  for (u32 p = 0; p < kMaxPixels; ++p) {
-    if (p >= static_cast<u32>(pixels())) continue;
-    residuals[p] = 0;
+  for (u32 p = 0; p < static_cast<u32>(pixels()); ++p) {
     const Pixel pixel = pixel_of(set, p);
     const u32 word = channel * conv_plane() + pixel.row * conv_cols() + pixel.col;
+    float added = 0;
     if (residual() && pixel.exists) {
-      residuals[p] = burin_dev_global_load(residual_of(other, first_image()), bytes_of(word));
+      added = burin_dev_global_load(residual_of(other, first_image()), bytes_of(word));
+    }
+    const float result = end_of_sum(collect(place + p * tile_outputs() * kWordBytes) + bias, added);
+    if (pools()) {
+      pooled = pool_with(pool_averages(), pooled, result, pixel.exists);
+    } else if (pixel.exists) {
+      burin_dev_global_store(to, bytes_of(word), result);
     }
   }
-  const u32 place = sums_start() + (pixel_warp * set_words() + output) * kWordBytes;
-#pragma unroll
-  for (u32 p = 0; p < kMaxPixels; ++p) {
-    if (p < static_cast<u32>(pixels())) {
-      results[p] = end_of_sum(collect(place + p * tile_outputs() * kWordBytes) + bias, residuals[p]);
-    }
-  }
-  if (pools()) {
-    burin_dev_global_store(to, bytes_of(channel * out_plane() + set), pool_of(set, results));
-    return;
-  }
-  const u32 first = channel * conv_plane() + set * pixels();
-#pragma unroll
-  for (u32 p = 0; p < kMaxPixels; ++p) {
-    if (p < static_cast<u32>(pixels()) && pixel_of(set, p).exists) {
-      burin_dev_global_store(to, bytes_of(first + p), results[p]);
-    }
-  }
+  if (!pools()) return;
+  const u32 word = channel * out_plane() + set;
+  burin_dev_global_store(to, bytes_of(word), pool_averages() ? mean_of_window(set, pooled) : pooled);
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
