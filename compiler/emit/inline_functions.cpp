@@ -182,6 +182,19 @@ std::vector<OuterPart> used_parts(std::vector<OuterPart> parts, Words words, con
   return result;
 }
 
+// Whether what stands in quotes, as in .pragma "nounroll", are words: braces and semicolons there would mean nothing.
+bool quotes_words(std::string_view text) {
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (quoted && !is_word_char(c) && c != ' ') {
+      return false;
+    }
+  }
+  return !quoted;
+}
+
 // Whether some registers stand in one line, of which all would have to be found.
 bool declares_several(std::string_view body) {
   for (std::size_t at = body.find(".reg"); at != body.npos; at = body.find(".reg", at + 1)) {
@@ -239,11 +252,12 @@ InlineCode inline_code(const std::string& ptx, const std::string& symbol) {
   const std::string text = without_comments(ptx);
   const std::size_t header = text.find(kHeaderEnd);
   if (header == text.npos) refuse(symbol, "it has no header");
+  if (!quotes_words(text)) refuse(symbol, "it has what NVRTC does not write");
   const FunctionPlace place = find_function(text, symbol);
   const std::string before = text.substr(header + kHeaderEnd.size(), place.begin - header - kHeaderEnd.size());
   const std::string own = text.substr(place.body, place.body_end - place.body);
   check_lines(own, symbol);
-  if (own.find('"') != own.npos || declares_several(own)) refuse(symbol, "it has what NVRTC does not write");
+  if (declares_several(own)) refuse(symbol, "it has what NVRTC does not write");
   const std::string body = with_operands(own, symbol);
   Words words, names;
   each_token(body, [&](std::string_view token) { words.emplace(token); });

@@ -49,6 +49,11 @@ TEST_CASE("inline_functions: registers, parameters, labels and tables") {
   }
 }
 
+TEST_CASE("inline_functions: a loop may ask not to be unrolled") {
+  const InlineCode code = inline_code(ptx_with(kTable, "\t.pragma \"nounroll\";\n" + std::string(kBody)), kSymbol);
+  CHECK_THAT(code.body, Contains(".pragma \"nounroll\";"));
+}
+
 TEST_CASE("inline_functions: braces in comments are none") {
   const InlineCode code = inline_code(ptx_with(kTable, "/* } */ // }\n" + std::string(kBody)), kSymbol);
   CHECK(code.body.find('*') == std::string::npos);
