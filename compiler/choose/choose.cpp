@@ -17,6 +17,9 @@
 namespace burin {
 namespace {
 
+// Whether a provider is asked that nobody has named.
+bool is_asked(const Provider& provider, const Task& task) { return !provider.needs_zeros() || task.zeros; }
+
 // Those that may make the task's kernel, by CompileOptions::kernels and ::plan; the ones whose proposals cost little
 // first.
 std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
@@ -30,7 +33,7 @@ std::vector<const Provider*> allowed_providers(const Task& task, const CompileOp
     kind = named->second;
   }
   std::erase_if(allowed, [&](const Provider* provider) {
-    return kind == kAutoKind ? provider->needs_zeros() && !task.zeros : provider->name() != kind;
+    return kind == kAutoKind ? !is_asked(*provider, task) : provider->name() != kind;
   });
   std::ranges::stable_sort(allowed, {}, [&](const Provider* p) { return std::isfinite(p->most_us(task)); });
   return allowed;
@@ -120,8 +123,7 @@ std::vector<Candidate> quick_candidates(const Task& task,
                                         double worthwhile_us = std::numeric_limits<double>::infinity()) {
   std::vector<Candidate> candidates;
   for (const Provider* provider : providers()) {
-    if (std::isfinite(provider->most_us(task)) || provider->needs_measuring()) continue;
-    if (provider->needs_zeros() && !task.zeros) continue;
+    if (std::isfinite(provider->most_us(task)) || provider->needs_measuring() || !is_asked(*provider, task)) continue;
     for (Candidate& candidate : provider->propose(task, {.worthwhile_us = worthwhile_us})) {
       candidates.push_back(std::move(candidate));
     }

@@ -61,7 +61,7 @@ BURIN_DEVICE u32 output_tile() { return block_of_image() / cluster_blocks() % ou
 BURIN_DEVICE u32 group() { return block_of_image() / (cluster_blocks() * output_tiles()) % groups(); }
 BURIN_DEVICE u32 set_block() { return block_of_image() / (cluster_blocks() * output_tiles() * groups()); }
 
-// A pixel of the convolution. Of those that do not exist the number is beyond the plane.
+// A pixel of the convolution.
 struct Pixel {
   i32 row, col;
   bool exists;
