@@ -74,10 +74,12 @@ class FeatureMaps(unittest.TestCase):
             self.assertIn("broken.onnx: ", refusal_of(broken))
 
     def test_a_missing_folder_is_said_first(self):
-        ran = subprocess.run([sys.executable, feature_maps.__file__, "none.onnx", "--json", "/nowhere/at/all.json"],
-                             capture_output=True, text=True)
-        self.assertEqual(ran.returncode, 1)
-        self.assertEqual(ran.stderr, "feature_maps.py: error: --json /nowhere/at/all.json: there is no such folder\n")
+        for option, path in (("--json", "/nowhere/at/all.json"), ("--inputs", "/nowhere/at/all")):
+            with self.subTest(option):
+                ran = subprocess.run([sys.executable, feature_maps.__file__, "none.onnx", option, path],
+                                     capture_output=True, text=True)
+                self.assertEqual(ran.returncode, 1)
+                self.assertEqual(ran.stderr, f"feature_maps.py: error: {option} {path}: there is no such folder\n")
 
 
 if __name__ == "__main__":
