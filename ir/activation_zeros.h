@@ -7,15 +7,15 @@
 
 namespace burin {
 
-// Of a feature map, or of many, the share of runs that are zero all through. A run are neighbours in the order of a
-// channel's plane; the next one begins where it ends, and the last one of a plane may be shorter. A kernel that looks
-// at so many pixels at once skips that share.
+// The share of runs that are zero all through, in one feature map or in many. A run is a row of neighbours in the order
+// of a channel's plane; the next one begins where it ends, and the last one of a plane may be shorter. A kernel that
+// looks at so many pixels at once skips that share.
 struct ActivationZeros {
   static constexpr std::array<int, 4> kRuns = {1, 2, 4, 8};
   std::array<double, kRuns.size()> dead = {};
 
   double share() const { return dead.front(); }
-  // Of runs of any length: between the nearest two that are known, or as the longest are.
+  // The share for runs of any length: it lies between the nearest two that are known, or is that of the longest.
   double dead_runs(int length) const;
   // Another share of zeros that lie together as these do.
   ActivationZeros with_share(double share) const;
@@ -27,7 +27,7 @@ class ZeroCounter {
   // Planes of so many values, one behind the other.
   void add(std::span<const double> values, std::int64_t plane);
   void add(std::span<const float> values, std::int64_t plane);
-  // Of all that was added, which must be something.
+  // The shares in all that was added, which must be something.
   ActivationZeros zeros() const;
 
  private:

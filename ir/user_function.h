@@ -72,7 +72,7 @@ class FunctionSource {
  public:
   virtual ~FunctionSource() = default;
   virtual bool has(std::string_view name) const = 0;
-  // Of one that it has. The same function is made once. Throws Error.
+  // `name` is of an operator that it has. The same function is made once. Throws Error.
   virtual SharedFunction make(const std::string& name, int inputs, std::vector<UserAttribute> attributes) = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace burin {
 namespace {
 
-// Of kernels that skip zeros, the least time with such a share.
+// The least time that a kernel which skips zeros would take with such a share of them.
 double skipping_us(Task task, double share) {
   task.zeros = task.zeros->with_share(share);
   double least = std::numeric_limits<double>::infinity();

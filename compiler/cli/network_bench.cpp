@@ -100,7 +100,7 @@ nlohmann::ordered_json to_json(const NetworkBench& bench) {
   return entry;
 }
 
-// Of each input of the network.
+// The values of each input of the network, one image after the other.
 std::vector<std::vector<float>> read_network_images(const std::vector<std::string>& given, const Manifest& manifest) {
   std::vector<std::vector<float>> images;
   if (given.empty()) return images;

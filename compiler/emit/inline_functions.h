@@ -21,7 +21,7 @@ struct InlineCode {
 // Throws Error(unsupported) for PTX that is something else.
 InlineCode inline_code(const std::string& ptx, const std::string& symbol);
 
-// Of a whole module.
+// The PTX that all functions of a module bring along.
 struct OutsideCode {
   std::vector<std::string> texts;
   std::string version;  // the newest of all; empty: there is nothing

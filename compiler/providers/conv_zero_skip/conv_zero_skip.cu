@@ -33,7 +33,7 @@ BURIN_DEVICE u32 in_plane() { return in_rows() * in_cols(); }
 BURIN_DEVICE u32 sets() { return pools() ? out_plane() : divide_up(conv_plane(), pixels()); }  // of a warp's pixels
 BURIN_DEVICE u32 set_blocks() { return divide_up(sets(), pixel_warps()); }
 BURIN_DEVICE u32 groups() { return image_blocks() / (set_blocks() * output_tiles() * cluster_blocks()); }
-// Of the columns, a list of so many at once.
+// A list is made of so many columns at once.
 BURIN_DEVICE u32 list_columns() { return runs() * kWarpThreads; }
 BURIN_DEVICE u32 split_columns() {
   return divide_up(divide_up(columns(), kWarpThreads), split_warps() * cluster_blocks()) * kWarpThreads;
