@@ -98,8 +98,7 @@ void check_activations(Faults& faults, const std::string& name, const KernelTens
                       to_string(tensor.format()));
   }
   if (!can_be_slices(tensor.layout)) {
-    return faults.add("{} is a slice of a larger tensor, which lies in nchw, n2chw or n8c8hw and not in {}", name,
-                      to_string(tensor.layout));
+    return faults.add("{} is a slice of a larger tensor, which cannot lie in {}", name, to_string(tensor.layout));
   }
   // Of what is only moved, it is not said what the octets are.
   const int together = channels_together(tensor.layout);

@@ -118,22 +118,30 @@ class BoxParser {
 
   TensorBox parse() {
     const std::vector<std::string_view> parts = split(line_.value, ',');
-    if (parts.size() != 3 && parts.size() != 4) wrong();
+    constexpr std::size_t kAlways = 3, kMost = 5;
+    if (parts.size() < kAlways || parts.size() > kMost) wrong();
     const std::vector<std::string_view> of = words(parts[0]);
     if (of.size() != 3 || of[0] != "of" || of[1] != "tensor") wrong();
     TensorBox box{.tensor = text_.integer32(line_, of[2])};
     read(the_word(parts[1]), {&box.image_rows, &box.image_cols});
     read(the_word(parts[2]), {&box.octets, &box.rows, &box.cols});
-    if (parts.size() == 3) return box;
-    const std::vector<std::string_view> steps = words(parts[3]);
-    if (steps.size() != 2 || steps[0] != "steps") wrong();
-    read(steps[1], {&box.step_rows, &box.step_cols});
+    std::size_t next = kAlways;
+    if (next < parts.size() && words(parts[next]).size() == 2) {
+      const std::vector<std::string_view> steps = words(parts[next++]);
+      if (steps[0] != "steps") wrong();
+      read(steps[1], {&box.step_rows, &box.step_cols});
+    }
+    if (next < parts.size()) {
+      if (the_word(parts[next++]) != "swizzled") wrong();
+      box.swizzled = true;
+    }
+    if (next != parts.size()) wrong();
     return box;
   }
 
  private:
   [[noreturn]] void wrong() const {
-    text_.fail_at(line_, "'{}' is not of the form 'of tensor N, HxW, OxHxW[, steps NxN]'", line_.value);
+    text_.fail_at(line_, "'{}' is not of the form 'of tensor N, HxW, OxHxW[, steps NxN][, swizzled]'", line_.value);
   }
   std::string_view the_word(std::string_view part) const {
     const std::vector<std::string_view> found = words(part);

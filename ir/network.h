@@ -63,8 +63,8 @@ void separate_layers(Network& network);
 // A network of one of the operators, with its layer and its tensors.
 Network network_of(const Network& network, const Operator& op);
 
-// Whether a Convert can make the one format of the other: a plain one of any, and loose halves of any but nchw4; and
-// the other way round.
+// Whether a Convert can make the one format of the other: a plain one of any, and loose halves of halves in any
+// layout; and the other way round.
 bool can_convert(const TensorFormat& from, const TensorFormat& to);
 
 // Whether an operator that is neither Convolution nor Convert can read images of this shape in the one format and write

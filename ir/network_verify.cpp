@@ -234,7 +234,8 @@ struct WorksPlaceByPlace {
 
 bool can_convert(const TensorFormat& from, const TensorFormat& to) {
   if (from.is_loose() == to.is_loose()) return from.is_plain() != to.is_plain();
-  return (from.is_loose() ? to : from).layout != TensorLayout::nchw4;
+  const TensorFormat& other = from.is_loose() ? to : from;
+  return other.is_plain() || other.element != ElementType::f32;
 }
 
 bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, const TensorFormat& input,

@@ -27,8 +27,8 @@ std::vector<std::string> verify(const TensorBox& box, const std::vector<KernelTe
     return faults.take();
   }
   const KernelTensor& tensor = tensors[static_cast<std::size_t>(box.tensor)];
-  if (!tensor.exists() || !tensor.is_read() || !tensor.is_image() || tensor.layout != TensorLayout::n8c8hw) {
-    faults.add("it is of tensor {}, which is not one of images in n8c8hw that the kernel reads", box.tensor);
+  if (!tensor.exists() || !tensor.is_read() || !tensor.is_image() || !has_lines(tensor.layout)) {
+    faults.add("it is of tensor {}, which is not one of images in n8c8hw or n4c8hw that the kernel reads", box.tensor);
     return faults.take();
   }
   const std::int64_t pixels = std::int64_t{tensor.rows} * tensor.cols;
@@ -51,7 +51,7 @@ BoxAxes axes_of(const TensorBox& box, const KernelTensor& tensor, int batch) {
   const std::int64_t row = std::int64_t{box.image_cols} * kBoxTargetAlignment, plane = row * box.image_rows;
   BoxAxes axes;
   axes.extents = {u64(kPixelHalves), u64(box.image_cols), u64(box.image_rows), u64(ceil_div(tensor.channels, kOctet)),
-                  u64(ceil_div(batch, kOctet))};
+                  u64(ceil_div(batch, images_together(tensor.layout)))};
   axes.strides = {u64(kBoxTargetAlignment), u64(row), u64(plane), u64(tensor.image_words * kWordBytes)};
   axes.box = {u32(kPixelHalves), u32(box.cols * box.step_cols), u32(box.rows * box.step_rows), u32(box.octets), 1};
   axes.steps = {1, u32(box.step_cols), u32(box.step_rows), 1, 1};
@@ -62,6 +62,7 @@ std::string print(const TensorBox& box) {
   std::string text = fmt::format("of tensor {}, {}x{}, {}x{}x{}", box.tensor, box.image_rows, box.image_cols,
                                  box.octets, box.rows, box.cols);
   if (box.step_rows != 1 || box.step_cols != 1) text += fmt::format(", steps {}x{}", box.step_rows, box.step_cols);
+  if (box.swizzled) text += ", swizzled";
   return text;
 }
 

@@ -80,6 +80,7 @@ TensorFormat format_of(Precision precision, TensorLayout layout) {
 }
 
 bool can_ask_for(TensorLayout layout, Precision precision) {
+  if (layout == TensorLayout::n4c8hw) return precision == Precision::tf32;
   return can_compute_in(element_of(precision), layout) ||
          (layout == TensorLayout::nchw && factors_of(precision) != FactorType::f32);
 }

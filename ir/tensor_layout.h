@@ -27,33 +27,53 @@ enum class TensorLayout {
            // channels to a multiple of eight with zeros: whoever writes such a tensor writes them, since kernels
            // multiply them with zeros, which NaN and infinity would not survive. (Of images that fill up, filling
            // channels mean nothing either.)
+  n4c8hw,  // image / 4, channel / 8, row, column, channel % 8, image % 4, of float32: the same places and lines, with
+           // as many bytes, of half as many images; filled up likewise
 };
 
 inline constexpr std::array kTensorLayouts = {TensorLayout::nchw, TensorLayout::nchw4, TensorLayout::n2chw,
-                                              TensorLayout::n8c8hw};
+                                              TensorLayout::n8c8hw, TensorLayout::n4c8hw};
 
-constexpr EnumNames<4> names_of(TensorLayout) { return {"a tensor layout", {"nchw", "nchw4", "n2chw", "n8c8hw"}}; }
+constexpr EnumNames<5> names_of(TensorLayout) {
+  return {"a tensor layout", {"nchw", "nchw4", "n2chw", "n8c8hw", "n4c8hw"}};
+}
+
+// Whether eight channels of a pixel, of all images that lie side by side, are a line of 128 bytes: eight places of 16.
+constexpr bool has_lines(TensorLayout layout) {
+  return layout == TensorLayout::n8c8hw || layout == TensorLayout::n4c8hw;
+}
 
 // Channels that lie side by side.
 constexpr int channels_together(TensorLayout layout) {
-  return layout == TensorLayout::nchw4 ? 4 : layout == TensorLayout::n8c8hw ? 8 : 1;
+  return layout == TensorLayout::nchw4 ? 4 : has_lines(layout) ? 8 : 1;
 }
 
 // Images that lie side by side.
 constexpr int images_together(TensorLayout layout) {
-  return layout == TensorLayout::n2chw ? 2 : layout == TensorLayout::n8c8hw ? 8 : 1;
+  switch (layout) {
+    case TensorLayout::n2chw:
+      return 2;
+    case TensorLayout::n4c8hw:
+      return 4;
+    case TensorLayout::n8c8hw:
+      return 8;
+    case TensorLayout::nchw:
+    case TensorLayout::nchw4:
+      break;
+  }
+  return 1;
 }
 
 // Words that one element takes: those of as many images as lie side by side, which of halves share words.
-constexpr int element_words(TensorLayout layout) { return layout == TensorLayout::n8c8hw ? 4 : 1; }
+constexpr int element_words(TensorLayout layout) { return has_lines(layout) ? 4 : 1; }
 
-// Words that kernels access at once: four channels of a pixel, or a place of eight images.
+// Words that kernels access at once: four channels of a pixel, or a place of four or eight images.
 constexpr int words_together(TensorLayout layout) {
   return layout == TensorLayout::nchw4 ? channels_together(layout) : element_words(layout);
 }
 
 // Whether what fills up the channels of an image is zero; else it means nothing.
-constexpr bool fills_with_zeros(TensorLayout layout) { return layout == TensorLayout::n8c8hw; }
+constexpr bool fills_with_zeros(TensorLayout layout) { return has_lines(layout); }
 
 // Whether tensors may be slices of larger ones. Where channels lie side by side, a slice begins at a multiple of as
 // many, and has such a number of channels, or is the last part.
@@ -105,8 +125,8 @@ bool can_compute_in(ElementType element, TensorLayout layout);
 // else in nchw or n2chw.
 TensorFormat format_of(Precision precision, TensorLayout layout = TensorLayout::nchw);
 
-// Whether tensors of convolutions may be asked for in `layout`: values of the precision lie in it, or it is nchw, in
-// which they stay FP32 and are multiplied in the precision.
+// Whether tensors of convolutions may be asked for in `layout`: values of the precision lie in it and convolutions
+// compute so, or it is nchw, in which they stay FP32 and are multiplied in the precision.
 bool can_ask_for(TensorLayout layout, Precision precision);
 
 // The words that one image takes, or as many images as share words; filling is included.
@@ -117,7 +137,8 @@ std::int64_t image_words(const TensorFormat& format, const std::vector<std::int6
 int access_bytes(const TensorFormat& format, std::int64_t distance);
 
 // In words, for errors: of formats, and of what kernels compute in.
-inline constexpr std::string_view kWhatLiesWhere = "n2chw and n8c8hw hold halves, nchw4 holds float32, nchw either";
+inline constexpr std::string_view kWhatLiesWhere =
+    "n2chw and n8c8hw hold halves, nchw4 and n4c8hw float32, nchw either";
 inline constexpr std::string_view kWhatIsComputedIn = "n2chw and n8c8hw hold halves, the others float32";
 
 // "f32 nchw", "f16 n2chw", "f16 n8c8hw"

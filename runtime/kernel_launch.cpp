@@ -34,10 +34,10 @@ void encode_box(const TensorBox& box, KernelLaunch& launch, TensorMap& map) {
   const DriverTable& driver = *launch.code->device->driver;
   const auto tensor = static_cast<std::size_t>(box.tensor);
   const BoxAxes axes = axes_of(box, launch.code->kernel->form.tensors[tensor], launch.batch);
-  const CUresult result = driver.cuTensorMapEncodeTiled(&map, kTensorMapUint16, BoxAxes::kAxes, launch.pointers[tensor],
-                                                        axes.extents.data(), axes.strides.data(), axes.box.data(),
-                                                        axes.steps.data(), kTensorMapNoInterleave, kTensorMapNoSwizzle,
-                                                        kTensorMapNoPromotion, kTensorMapZeros);
+  const CUresult result = driver.cuTensorMapEncodeTiled(
+      &map, kTensorMapUint16, BoxAxes::kAxes, launch.pointers[tensor], axes.extents.data(), axes.strides.data(),
+      axes.box.data(), axes.steps.data(), kTensorMapNoInterleave,
+      box.swizzled ? kTensorMapSwizzleLines : kTensorMapNoSwizzle, kTensorMapNoPromotion, kTensorMapZeros);
   if (result != kCudaSuccess) [[unlikely]] {
     fail_driver(driver, result, "cuTensorMapEncodeTiled",
                 fmt::format("for boxes {}, while preparing {}", print(box), launch.what()));

@@ -201,9 +201,16 @@ BURIN_PRIMITIVE void burin_dev_group_multiply_sparse_f16(float* sums, u32 octets
 BURIN_PRIMITIVE void burin_dev_group_multiply_sparse_bf16(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,
                                                           u32 b_offset, u32 next_rows, u32 next_octet, u32 places,
                                                           u32 pair);
+// The same in TF32, with a first matrix of 64 x 8 values in registers: `a` has those of the warp's 16 rows as
+// burin_dev_multiply_tf32() has them, and comes from burin_dev_group_take(). The second matrix has row k of column c at
+// byte 256 (c / 8) + 128 (k / 4) + 16 (c % 8) + 4 (k % 4) from b_base + b_offset on. Several sums may be under way.
+BURIN_PRIMITIVE void burin_dev_group_take(u32x4* a, u32x4* b);  // what two products have in registers
+BURIN_PRIMITIVE void burin_dev_group_multiply_tf32(float* sums, u32 octets, u32x4 a, u32 b_base, u32 b_offset);
 BURIN_PRIMITIVE void burin_dev_group_commit();  // closes the group's current batch of products
 // Until at most `pending` (a constant) batches are under way; with 0, the sums are there.
 BURIN_PRIMITIVE void burin_dev_group_wait(float* sums, u32 octets, u32 pending);
+// The same where no sums are read: what ended batches have multiplied may be overwritten.
+BURIN_PRIMITIVE void burin_dev_group_release(u32 pending);
 
 // ---- arithmetic that differs by device
 // a * b + sum where `condition` holds, else `sum`: one predicated instruction.

@@ -6,9 +6,9 @@
 #define BURIN_GLOBAL __attribute__((address_space(1)))
 #define BURIN_INLINE extern "C" __attribute__((device, used, always_inline, nothrow))
 
-// Boxes are copied to multiples of 128 bytes.
+// Boxes are copied to multiples of 128 bytes, and swizzled by the number of eight such lines.
 #if __CUDA_ARCH__ >= 900
-#define BURIN_SHARED_ALIGNMENT 128
+#define BURIN_SHARED_ALIGNMENT 1024
 #else
 #define BURIN_SHARED_ALIGNMENT 16
 #endif
@@ -241,8 +241,10 @@ BURIN_INLINE void burin_dev_prefetch_box(const TensorBox* box) {
 BURIN_PRIMITIVE void burin_emit_group_product(float* sums, u32 octets, u32 type, u64 a, u64 b);
 BURIN_PRIMITIVE void burin_emit_sparse_group_product(float* sums, u32 octets, u32 type, u64 a, u64 b, u32 places,
                                                      u32 pair);
+BURIN_PRIMITIVE void burin_emit_register_group_product(float* sums, u32 octets, u32 a0, u32 a1, u32 a2, u32 a3, u64 b);
 BURIN_PRIMITIVE void burin_emit_group_begin(float* sums, u32 octets);
 BURIN_PRIMITIVE void burin_emit_group_wait(float* sums, u32 octets, u32 pending);
+BURIN_PRIMITIVE void burin_emit_group_release(u32 pending);
 // Addresses and distances are in units of 16 bytes. `offset` is added behind the division, where it is a constant.
 // `leading`: from eight values of the reduction to the next eight; `stride`: from eight rows, or columns, to the next.
 BURIN_DEVICE u64 matrix_descriptor(u32 base, u32 offset, u32 leading, u32 stride) {
@@ -253,6 +255,20 @@ BURIN_INLINE void burin_dev_group_begin(float* sums, u32 octets) { burin_emit_gr
 BURIN_INLINE void burin_dev_group_commit() { __asm__ volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 BURIN_INLINE void burin_dev_group_wait(float* sums, u32 octets, u32 pending) {
   burin_emit_group_wait(sums, octets, pending);
+}
+BURIN_INLINE void burin_dev_group_release(u32 pending) { burin_emit_group_release(pending); }
+// Registers are written before, since they come from here.
+BURIN_INLINE void burin_dev_group_take(u32x4* a, u32x4* b) {
+  u32 a0 = (*a)[0], a1 = (*a)[1], a2 = (*a)[2], a3 = (*a)[3];
+  u32 b0 = (*b)[0], b1 = (*b)[1], b2 = (*b)[2], b3 = (*b)[3];
+  __asm__ volatile("wgmma.fence.sync.aligned;"
+                   : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3), "+r"(b0), "+r"(b1), "+r"(b2), "+r"(b3)::"memory");
+  *a = u32x4{a0, a1, a2, a3};
+  *b = u32x4{b0, b1, b2, b3};
+}
+BURIN_INLINE void burin_dev_group_multiply_tf32(float* sums, u32 octets, u32x4 a, u32 b_base, u32 b_offset) {
+  burin_emit_register_group_product(sums, octets, a[0], a[1], a[2], a[3],
+                                    matrix_descriptor(b_base, b_offset, 128, 256));
 }
 #define BURIN_GROUP_MULTIPLY(name, type)                                                                            \
   BURIN_INLINE void burin_dev_group_multiply_##name(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,  \

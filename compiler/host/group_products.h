@@ -14,9 +14,11 @@
 
 namespace burin {
 
-// Where the matrices of a product lie (templates/device.h), in bytes of shared memory.
+// Where the matrices of a product lie (templates/device.h), in bytes of shared memory; the first one may be in
+// registers.
 struct GroupOperands {
-  std::uint32_t a = 0, b = 0;
+  std::optional<std::uint32_t> a;
+  std::uint32_t b = 0;
   std::uint32_t next_rows = 0, next_octet = 0;
   std::uint32_t octets = 0;
   std::uint32_t depth = 16;  // rows of the second matrix
@@ -34,11 +36,16 @@ class GroupProducts {
   // Takes the operands of batches that must have ended; `sums` are there when no product is left.
   std::optional<std::string> wait(float* sums, std::uint32_t octets, std::uint32_t pending,
                                   std::vector<GroupOperands>& ended);
+  // Takes the operands of batches that must have ended; no sums are there yet.
+  void release(std::uint32_t pending, std::vector<GroupOperands>& ended);
   std::optional<std::string> end_thread() const;
 
  private:
-  float* sums_ = nullptr;
-  std::vector<double> values_;
+  struct Sums {
+    float* of = nullptr;
+    std::vector<double> values;
+  };
+  std::vector<Sums> sums_;                           // to which products were added
   std::vector<std::vector<GroupOperands>> batches_;  // the last one is not committed yet
   bool begun_ = false;
 };

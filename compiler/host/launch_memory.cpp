@@ -289,12 +289,13 @@ std::optional<std::string> LaunchMemory::load_run(std::uint64_t address, std::ui
 }
 
 std::optional<std::string> LaunchMemory::load_box(std::uint64_t address, const BoxPlace& place,
-                                                  std::vector<float>& values) const {
+                                                  std::vector<float>& values, bool& swizzled) const {
   std::size_t number = 0;
   while (number < form_.boxes.size() && address != box_address(number)) ++number;
   if (number == form_.boxes.size())
     return fmt::format("copy of a box at {:#x}, which the kernel is not given", address);
   const TensorBox& box = form_.boxes[number];
+  swizzled = box.swizzled;
   const KernelTensor& tensor = form_.tensors[static_cast<std::size_t>(box.tensor)];
   const std::uint64_t first = base_of(tensor.role);
   const BoxAxes axes = axes_of(box, tensor, arguments_.batch);

@@ -78,8 +78,10 @@ class LaunchMemory {
   struct BoxPlace {
     std::int32_t col = 0, row = 0, octet = 0, images = 0;
   };
-  // The words of a box of the input or the residual, with zeros where it lies outside.
-  std::optional<std::string> load_box(std::uint64_t address, const BoxPlace& place, std::vector<float>& values) const;
+  // The words of a box of the input or the residual, with zeros where it lies outside, and whether it is `swizzled`,
+  // which they are not yet.
+  std::optional<std::string> load_box(std::uint64_t address, const BoxPlace& place, std::vector<float>& values,
+                                      bool& swizzled) const;
   // A value for a filling channel that means nothing goes nowhere, and whoever wants to may write it. Of those that are
   // zeros each is written, like any other element, and another value is a fault.
   std::optional<std::string> store_output(std::uint64_t address, float value, const Accessor& who);

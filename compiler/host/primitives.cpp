@@ -229,12 +229,22 @@ void box_copy(u32 shared_base, u32 shared_offset, u64 box, std::int32_t col, std
   static thread_local std::vector<float> values;
   Block& block = Block::current();
   require_awaited("copy of a box");
-  require(block.memory().load_box(box, {col, row, octet, images}, values));
+  bool swizzled = false;
+  require(block.memory().load_box(box, {col, row, octet, images}, values, swizzled));
   const u32 target = shared_base + shared_offset;
   if (target % kBoxTargetAlignment != 0) {
     block.fail_thread(
         fmt::format("misaligned copy of a box into shared memory at byte {}, which is not a multiple of {}", target,
                     kBoxTargetAlignment));
+  }
+  if (swizzled) {
+    static thread_local std::vector<float> moved;
+    moved.resize(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto address = target + static_cast<u32>(i) * kWordBytes;
+      moved[(swizzled_address(address) - target) / kWordBytes] = values[i];
+    }
+    values.swap(moved);
   }
   require(block.shared().bulk_copy(target, values, gate, static_cast<int>(block.thread())));
 }
@@ -420,12 +430,17 @@ struct GroupRow {
 };
 
 u32 word_of_a(const GroupOperands& operands, u32 row, u32 column) {
-  const u32 place = operands.a + row / 8 * 256 + column / 8 * 128 + row % 8 * 16 + column % 8 / 2 * kWordBytes;
+  const u32 place = operands.a.value() + row / 8 * 256 + column / 8 * 128 + row % 8 * 16 + column % 8 / 2 * kWordBytes;
   return shared_load_word(place, 0);
 }
 u32 word_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 pair) {
   const u32 place = operands.b + k / 8 * operands.next_rows + octet * operands.next_octet + k % 8 * 16;
   return shared_load_word(place, pair * kWordBytes);
+}
+// Of a product whose first matrix is in registers: a value in TF32.
+u32 value_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 column) {
+  const u32 place = operands.b + k / 4 * operands.next_rows + octet * operands.next_octet + column * 16;
+  return shared_load_word(place, k % 4 * kWordBytes);
 }
 // The thread's first row in the warpgroup; the second one is eight below.
 u32 first_group_row(u32 thread) { return thread % kGroupThreads / 32 * kRowsOfWarp + thread % 32 / 4; }
@@ -433,6 +448,12 @@ u32 first_group_row(u32 thread) { return thread % kGroupThreads / 32 * kRowsOfWa
 // The operands' words that the thread reads.
 void look_at(const GroupOperands& operands) {
   const u32 number = thread(), stored = 16;
+  if (!operands.a) {
+    for (u32 octet = 0; octet < operands.octets; ++octet) {
+      for (u32 i = 0; i < 2 * operands.depth; ++i) value_of_b(operands, octet, i / 2, number % 4 * 2 + i % 2);
+    }
+    return;
+  }
   for (u32 half = 0; half < 2; ++half) {
     for (u32 column = 0; column < stored; column += 2) word_of_a(operands, first_group_row(number) + half * 8, column);
   }
@@ -508,8 +529,31 @@ void group_multiply_sparse(float* sums, u32 octets, u32 a_base, u32 a_offset, u3
   add_group_product<kType>(sums, operands, rows);
 }
 
+void group_multiply_tf32(float* sums, u32 octets, u32x4 a, u32 b_base, u32 b_offset) noexcept {
+  constexpr u32 kMeetForRegisters = 96, kDepth = 8;
+  const GroupOperands operands = {std::nullopt, b_base + b_offset, 128, 256, octets, kDepth};
+  const Block::Warp warp = Block::current().meet_warp(kMeetForRegisters, {a[0], a[1], a[2], a[3], operands.b, octets});
+  std::span<double> values;
+  require(Block::current().products().add(sums, operands, values));
+  for (u32 octet = 0; octet < octets; ++octet) {
+    for (u32 k = 0; k < kDepth; ++k) {
+      for (u32 i = 0; i < kQuad; ++i) {
+        const float of_a = factor_of<FactorType::tf32>(warp[warp.lane / 4 * 4 + k % 4][i / 2 + k / 4 * 2], 0);
+        const float of_b = factor_of<FactorType::tf32>(value_of_b(operands, octet, k, warp.lane % 4 * 2 + i % 2), 0);
+        values[octet * kQuad + i] += static_cast<double>(of_a) * static_cast<double>(of_b);
+      }
+    }
+  }
+}
+void group_take(u32x4*, u32x4*) noexcept {}
+
 void group_begin(float*, u32) noexcept { Block::current().products().begin(); }
 void group_commit() noexcept { Block::current().products().commit(); }
+void group_release(u32 pending) noexcept {
+  static thread_local std::vector<GroupOperands> ended;
+  Block::current().products().release(pending, ended);
+  for (const GroupOperands& operands : ended) look_at(operands);
+}
 void group_wait(float* sums, u32 octets, u32 pending) noexcept {
   static thread_local std::vector<GroupOperands> ended;
   require(Block::current().products().wait(sums, octets, pending, ended));
@@ -603,6 +647,9 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_group_multiply_bf16", address_of(group_multiply<FactorType::bf16>)},
       {"burin_dev_group_multiply_sparse_f16", address_of(group_multiply_sparse<FactorType::f16>)},
       {"burin_dev_group_multiply_sparse_bf16", address_of(group_multiply_sparse<FactorType::bf16>)},
+      {"burin_dev_group_multiply_tf32", address_of(group_multiply_tf32)},
+      {"burin_dev_group_take", address_of(group_take)},
+      {"burin_dev_group_release", address_of(group_release)},
       {"burin_dev_group_commit", address_of(group_commit)},
       {"burin_dev_group_wait", address_of(group_wait)},
       {"burin_dev_tf32", address_of(to_tf32)},

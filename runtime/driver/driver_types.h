@@ -88,6 +88,7 @@ struct alignas(64) TensorMap {
 inline constexpr int kTensorMapUint16 = 1;        // CU_TENSOR_MAP_DATA_TYPE_UINT16
 inline constexpr int kTensorMapNoInterleave = 0;  // CU_TENSOR_MAP_INTERLEAVE_NONE
 inline constexpr int kTensorMapNoSwizzle = 0;     // CU_TENSOR_MAP_SWIZZLE_NONE
+inline constexpr int kTensorMapSwizzleLines = 3;  // CU_TENSOR_MAP_SWIZZLE_128B
 inline constexpr int kTensorMapNoPromotion = 0;   // CU_TENSOR_MAP_L2_PROMOTION_NONE
 inline constexpr int kTensorMapZeros = 0;         // CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
 

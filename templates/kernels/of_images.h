@@ -22,8 +22,9 @@ BURIN_DEVICE float weight_at(const float* weights, u32 word) {
   return burin_dev_global_load(weights, bytes_of(word));
 }
 
-// A value of a place, by the number of its image.
+// A value of a place, by the number of its image; of those that it does not have, any.
 BURIN_DEVICE float value_of(const Values& values, u32 image) {
+  if (in_halves() == kFloats) return values.first[image % kQuadWords];
   return image % 2 == 0 ? values.first[image / 2] : values.second[image / 2];
 }
 

@@ -1,14 +1,14 @@
 // Where values lie whose channels lie side by side: the one place where that is computed.
 //
-// A place is what is accessed at once of one channel of a pixel: a word, or of eight images side by side (n8c8hw) the
-// four words of its halves. `channels_together` places of a pixel lie side by side, then those of the next pixel, and
-// all pixels of so many channels; places count from the beginning of an image. Neighbouring threads take neighbouring
-// places, so that their accesses are whole lines.
+// A place is what is accessed at once of one channel of a pixel: a word, or the four words of its values in eight
+// images side by side (n8c8hw: halves), or in four (n4c8hw: floats). `channels_together` places of a pixel lie side by
+// side, then those of the next pixel, and all pixels of so many channels; places count from the beginning of an image.
+// Neighbouring threads take neighbouring places, so that their accesses are whole lines.
 #pragma once
 
 #include "template_kernel.h"
 
-constexpr u32 kPlaceBytes = kQuadWords * kWordBytes;  // of eight images
+constexpr u32 kPlaceBytes = kQuadWords * kWordBytes;  // of four or eight images
 
 BURIN_DEVICE u32 place_at(u32 channel, u32 pixel, u32 plane) {
   const u32 together = channels_together();

@@ -103,6 +103,21 @@ TEST_CASE("boxes: steps leave out what lies between") {
   CHECK(copied(box, {0, -2, 1}) == pixels({}, true, {0, 1, 1}, false));
 }
 
+TEST_CASE("boxes: a swizzled one has the places of a line in the order of its line of shared memory") {
+  // Its lines are the second and the third one.
+  TensorBox box = box_of(1, 1, 2);
+  const std::vector<float> plain = copied(box, {1, 0, 0});
+  box.swizzled = true;
+  const std::vector<float> swizzled = copied(box, {1, 0, 0});
+  REQUIRE(swizzled.size() == plain.size());
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    INFO("word " << i);
+    const std::size_t line = kBoxTarget / 128 + i / kPixelWords, place = i / 4 % 8;
+    CHECK(swizzled[i / kPixelWords * kPixelWords + (place ^ line % 8) * 4 + i % 4] == plain[i]);
+  }
+  CHECK(swizzled != plain);
+}
+
 TEST_CASE("boxes: zeros on each side of the image, behind the last octet and behind the batch") {
   CHECK(copied(box_of(1, 1, 2), {-1, 0, 0}) == pixels({}, true, {0, 0, 0}, false));
   CHECK(copied(box_of(1, 1, 2), {3, 0, 0}) == pixels({3, 0, 0}, false, {}, true));

@@ -156,7 +156,10 @@ TEST_CASE("group products: misuse") {
   none.octets = 33;
   has_fault(products.add(sums, none, values), "it can be 1 to 32");
   no_fault(products.add(sums, operands(), values));
-  has_fault(products.add(others, operands(), values), "into other sums");
+  GroupOperands shorter = operands();
+  shorter.octets = 1;
+  has_fault(products.add(sums, shorter, values), "into other sums");
+  has_fault(products.add(sums + 1, operands(), values), "into a part of sums");
   std::vector<GroupOperands> ended;
   has_fault(products.wait(others, 2, 0, ended), "waits for other sums");
   has_fault(products.end_thread(), "under way");
@@ -164,4 +167,35 @@ TEST_CASE("group products: misuse") {
   no_fault(products.wait(sums, 2, 0, ended));
   CHECK(ended.empty());
   has_fault(products.end_thread(), "under way");
+}
+
+TEST_CASE("group products: several sums are under way, and each is there when it has been waited for") {
+  GroupProducts products;
+  float first[kSums] = {}, second[kSums] = {};
+  std::span<double> values;
+  const GroupOperands in_registers = {.a = std::nullopt, .b = 2048, .next_rows = 128, .next_octet = 256, .octets = 2};
+  products.begin();
+  for (int step = 0; step < 2; ++step) {
+    no_fault(products.add(first, in_registers, values));
+    values[0] += 1;
+    no_fault(products.add(second, in_registers, values));
+    values[0] += 10;
+    products.commit();
+  }
+  std::vector<GroupOperands> ended;
+  products.release(1, ended);
+  CHECK(ended.size() == 2);
+  CHECK_FALSE(ended[0].a.has_value());
+  CHECK(std::isnan(first[0]));
+  no_fault(products.wait(first, 2, 0, ended));
+  CHECK(ended.size() == 2);
+  CHECK(first[0] == 2);
+  CHECK(std::isnan(second[0]));
+  has_fault(products.end_thread(), "under way");
+  no_fault(products.add(second, in_registers, values));
+  products.commit();
+  no_fault(products.wait(second, 2, 0, ended));
+  CHECK(second[0] == 20);
+  CHECK_FALSE(products.end_thread());
+  has_fault(products.add(first, in_registers, values), "without having begun");
 }

@@ -249,10 +249,9 @@ TEST_CASE("kernel form: an image has as many words as the layout gives it") {
 TEST_CASE("kernel form: an element type must fill the words of its layout") {
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.element = ElementType::bf16; }) ==
         Faults{"the tensor 'residual' is bf16 nchw, which is converted before anything is added"});
-  CHECK(
-      tensor_faults(kResidual, [](KernelTensor& t) { t.layout = TensorLayout::n2chw; }) ==
-      Faults{
-          "the tensor 'residual' holds f32 in n2chw: n2chw and n8c8hw hold halves, nchw4 holds float32, nchw either"});
+  CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.layout = TensorLayout::n2chw; }) ==
+        Faults{"the tensor 'residual' holds f32 in n2chw: n2chw and n8c8hw hold halves, nchw4 and n4c8hw float32, nchw "
+               "either"});
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) {
           t.element = ElementType::f16;
           t.layout = TensorLayout::n2chw;
@@ -271,9 +270,8 @@ TEST_CASE("kernel form: an element type must fill the words of its layout") {
   CHECK(in_eights(ElementType::bf16, 4 * 192) == Faults{});
   CHECK(in_eights(ElementType::bf16, 192) ==
         Faults{"the tensor 'input' has 1 x 192 words, and an image of 8x6x4 in n8c8hw has 768"});
-  CHECK(
-      in_eights(ElementType::f32, 4 * 192) ==
-      Faults{"the tensor 'input' holds f32 in n8c8hw: n2chw and n8c8hw hold halves, nchw4 holds float32, nchw either"});
+  CHECK(in_eights(ElementType::f32, 4 * 192) == Faults{"the tensor 'input' holds f32 in n8c8hw: n2chw and n8c8hw hold "
+                                                       "halves, nchw4 and n4c8hw float32, nchw either"});
 }
 
 TEST_CASE("kernel form: images that lie side by side stay together") {
@@ -355,9 +353,8 @@ TEST_CASE("kernel form: slices of larger tensors lie in nchw") {
                         t.image_words = 400;
                         t.layout = TensorLayout::nchw4;
                         t.alignment = 16;
-                      }) ==
-        Faults{"the tensor 'residual' is a slice of a larger tensor, which lies in nchw, n2chw or n8c8hw and not in "
-               "nchw4"});
+                      }) == Faults{"the tensor 'residual' is a slice of a larger tensor, which cannot lie in "
+                                   "nchw4"});
   std::int64_t octet = 0;
   const auto in_eights = [&](std::int64_t octets, std::int64_t others) {
     return faults_after([&](KernelForm& form) {
@@ -446,8 +443,8 @@ TEST_CASE("kernel form: boxes that cannot be") {
           Faults{fmt::format("box 0: it is of tensor {}, and the kernel has 3", tensor)});
   }
   const auto no_images = [](int tensor) {
-    return Faults{
-        fmt::format("box 0: it is of tensor {}, which is not one of images in n8c8hw that the kernel reads", tensor)};
+    return Faults{fmt::format(
+        "box 0: it is of tensor {}, which is not one of images in n8c8hw or n4c8hw that the kernel reads", tensor)};
   };
   CHECK(box([](TensorBox& b) { b.tensor = kOutput; }) == no_images(kOutput));
   CHECK(box([](TensorBox& b) { b.tensor = kResidual; }) == no_images(kResidual));
@@ -500,6 +497,21 @@ TEST_CASE("kernel form: what the driver is told of a box") {
   CHECK(box.bytes() == 2 * 3 * 4 * 128);
   CHECK(axes_of(box, tensor, 8).extents[4] == 1);
   CHECK(axes_of(box, tensor, 9).extents[4] == 2);
+  std::tie(tensor.element, tensor.layout) = std::pair(ElementType::f32, TensorLayout::n4c8hw);
+  BoxAxes of_floats = axes;
+  of_floats.extents[4] = 5;
+  const BoxAxes found = axes_of(box, tensor, 17);
+  CHECK(std::tie(found.extents, found.strides, found.box, found.steps) ==
+        std::tie(of_floats.extents, of_floats.strides, of_floats.box, of_floats.steps));
+}
+
+TEST_CASE("kernel form: a swizzled box has the places of eight lines in eight orders") {
+  CHECK(burin::swizzled_address(0) == 0);
+  CHECK(burin::swizzled_address(112) == 112);
+  CHECK(burin::swizzled_address(128) == 128 + 16);
+  CHECK(burin::swizzled_address(128 + 20) == 128 + 4);
+  CHECK(burin::swizzled_address(7 * 128 + 32) == 7 * 128 + 5 * 16);
+  CHECK(burin::swizzled_address(8 * 128 + 32) == 8 * 128 + 32);
 }
 
 TEST_CASE("kernel form: text of boxes") {
@@ -507,6 +519,13 @@ TEST_CASE("kernel form: text of boxes") {
   const KernelForm form =
       parsed(tensors + "box 0: of tensor 0, 1x24, 2x1x12\nbox 1: of tensor 0, 6x4, 1x2x3, steps 2x1\n");
   REQUIRE(form.boxes.size() == 2);
+  const KernelForm swizzled = parsed(
+      tensors + "box 0: of tensor 0, 6x4, 1x2x3, swizzled\nbox 1: of tensor 0, 6x4, 1x2x3, steps 2x1, swizzled\n");
+  REQUIRE(swizzled.boxes.size() == 2);
+  CHECK(swizzled.boxes[0] == TensorBox{.image_rows = 6, .image_cols = 4, .rows = 2, .cols = 3, .swizzled = true});
+  CHECK(swizzled.boxes[1].step_rows == 2);
+  CHECK(swizzled.boxes[1].swizzled);
+  CHECK(print(swizzled.boxes[1]) == "of tensor 0, 6x4, 1x2x3, steps 2x1, swizzled");
   CHECK(form.boxes[0] == TensorBox{.image_rows = 1, .image_cols = 24, .octets = 2, .rows = 1, .cols = 12});
   CHECK(form.boxes[1] == TensorBox{.tensor = 0,
                                    .image_rows = 6,
@@ -523,8 +542,8 @@ TEST_CASE("kernel form: text of boxes") {
         "of tensor 0, 6x4, 1x1x1, 2x2", "of tensor 0, 6x4, 1x1x1, steps 2x2x2", "tensor 0, 6x4, 1x1x1",
         "of tensor 0, 6x4, 1x1x1, steps 2x2, steps 2x2", "of tensor 0, 6 x 4, 1x1x1"}) {
     INFO(value);
-    CHECK(error(std::string("box 0: ") + value).find("is not of the form 'of tensor N, HxW, OxHxW[, steps NxN]'") !=
-          std::string::npos);
+    CHECK(error(std::string("box 0: ") + value)
+              .find("is not of the form 'of tensor N, HxW, OxHxW[, steps NxN][, swizzled]'") != std::string::npos);
   }
   CHECK(error("box 1: of tensor 0, 6x4, 1x1x1").find("'box 1' stands where 'box 0' is expected") != std::string::npos);
   CHECK(error("box 0: of tensor zero, 6x4, 1x1x1").find("zero") != std::string::npos);
@@ -591,8 +610,8 @@ TEST_CASE("kernel form: loose halves begin where they may be accessed, and are n
   KernelTensor fours = loose_image(TensorRole::input, 16);
   fours.layout = TensorLayout::nchw4;
   fours.image_words = fours.run_words = 4 * 9;
-  CHECK(faults_of(fours) == Faults{"the tensor 'input' holds f16 in nchw4: n2chw and n8c8hw hold halves, nchw4 holds "
-                                   "float32, nchw either"});
+  CHECK(faults_of(fours) == Faults{"the tensor 'input' holds f16 in nchw4: n2chw and n8c8hw hold halves, nchw4 and "
+                                   "n4c8hw float32, nchw either"});
 }
 
 TEST_CASE("kernel form: tiles, blocks and words") {

@@ -70,6 +70,28 @@ TEST_CASE("tensor layout: n8c8hw has an element of eight images side by side, an
   CHECK(place_of(TensorLayout::n8c8hw, 2, 1, 1, 64) == TensorPlace{8, 0, 0, 0});
 }
 
+TEST_CASE("tensor layout: n4c8hw has a float of four images side by side, and eight channels of it") {
+  // Five images of two channels of two pixels.
+  std::vector<float> nchw(20);
+  std::iota(nchw.begin(), nchw.end(), 1.0F);
+  const std::vector<float> packed = from_nchw(TensorLayout::n4c8hw, nchw, 2, 1, 2, -1);
+  REQUIRE(packed.size() == 2 * 8 * 2 * 4);
+  CHECK(std::vector(packed.begin(), packed.begin() + 9) == std::vector<float>{1, 5, 9, 13, 3, 7, 11, 15, 0});
+  CHECK(std::vector(packed.begin() + 32, packed.begin() + 36) == std::vector<float>{2, 6, 10, 14});
+  CHECK(std::vector(packed.begin() + 64, packed.begin() + 68) == std::vector<float>{17, -1, -1, -1});
+  CHECK(to_nchw(TensorLayout::n4c8hw, packed, 2, 1, 2, 5) == nchw);
+  CHECK(place_of(TensorLayout::n4c8hw, 2, 1, 2, 64 + 32 + 5) == TensorPlace{5, 1, 0, 1});
+  for (const TensorLayout layout : {TensorLayout::n4c8hw, TensorLayout::n8c8hw}) {
+    CHECK(burin::has_lines(layout));
+    CHECK(burin::fills_with_zeros(layout));
+  }
+  CHECK_FALSE(burin::has_lines(TensorLayout::n2chw));
+  CHECK(burin::can_lie_in(ElementType::f32, TensorLayout::n4c8hw));
+  CHECK_FALSE(burin::can_lie_in(ElementType::f16, TensorLayout::n4c8hw));
+  CHECK(burin::can_ask_for(TensorLayout::n4c8hw, Precision::tf32));
+  CHECK_FALSE(burin::can_ask_for(TensorLayout::n4c8hw, Precision::fp32));
+}
+
 TEST_CASE("tensor layout: an element of n8c8hw lies where its formula says") {
   for (const int images : {1, 7, 8, 9}) {
     for (const int channels : {1, 7, 8, 9, 12}) {
@@ -250,5 +272,5 @@ TEST_CASE("tensor layout: names") {
   for (const TensorLayout layout : kTensorLayouts) CHECK(parse_enum<TensorLayout>(to_string(layout)) == layout);
   for (const char* other : {"", "nhwc", "NCHW", "nchw5", "nchw ", "nchw44", "n8chw"})
     CHECK_FALSE(parse_enum<TensorLayout>(other));
-  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw, n8c8hw");
+  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw, n8c8hw, n4c8hw");
 }

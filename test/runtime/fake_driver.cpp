@@ -466,13 +466,15 @@ struct FakeFunctions {
     FakeBox made{.address = static_cast<const char*>(address)};
     bool is_right = is_multiple(reinterpret_cast<std::uintptr_t>(map), alignof(TensorMap)) && address != nullptr &&
                     is_multiple(reinterpret_cast<std::uintptr_t>(address), 16) && element == kTensorMapUint16 &&
-                    axes == made.box.size() && interleave == 0 && swizzle == 0 && promotion == 0 && outside == 0;
+                    axes == made.box.size() && interleave == 0 && (swizzle == 0 || swizzle == kTensorMapSwizzleLines) &&
+                    promotion == 0 && outside == 0;
     for (std::size_t i = 0; is_right && i < made.box.size(); ++i) {
       is_right = extents[i] >= 1 && extents[i] <= kMaxExtent && box[i] >= 1 && box[i] <= kMaxBox && steps[i] >= 1 &&
                  steps[i] <= kMaxStep;
       if (i + 1 < made.box.size()) is_right = is_right && is_multiple(strides[i], 16) && strides[i] < kMaxStride;
     }
     if (!is_right || !is_multiple(std::uint64_t{box[0]} * kHalfBytes, 16)) return kErrorInvalidValue;
+    made.swizzled = swizzle != 0;
     std::copy_n(extents, made.extents.size(), made.extents.begin());
     std::copy_n(strides, made.strides.size(), made.strides.begin());
     std::copy_n(box, made.box.size(), made.box.begin());

@@ -40,6 +40,7 @@ struct FakeDevice {
 
 // What the driver was told of a box.
 struct FakeBox {
+  bool swizzled = false;
   const char* address = nullptr;
   std::array<std::uint64_t, 5> extents{};
   std::array<std::uint64_t, 4> strides{};

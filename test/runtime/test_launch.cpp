@@ -412,6 +412,7 @@ TEST_CASE("launch: boxes are made of the input's address and the batch") {
     CHECK(box.strides == std::array<std::uint64_t, 4>{128, 14 * 128, 14 * 14 * 128, 14 * 14 * 128});
     CHECK(box.box == std::array<std::uint32_t, 5>{64, 16, 3, 1, 1});
     CHECK(box.steps == std::array<std::uint32_t, 5>{1, 1, 1, 1, 1});
+    CHECK_FALSE(box.swizzled);
   }
   CHECK(sample.fake.calls_of("cuTensorMapEncodeTiled") == 4);
   CHECK(sample.fake.faults() == std::vector<std::string>{});
