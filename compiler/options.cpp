@@ -118,14 +118,15 @@ void check_tf32(const Network& network, const CompileOptions& options) {
   const bool in_fours = options.layout == TensorLayout::nchw4;
   const auto may_round = [&](const ConvLayer& layer) {
     const std::string& kind = options.kernels.of(layer.name);
-    const bool has_kind =
-        kind == "conv_gathered_rows" || kind == kCudnnProvider || (kind == kAutoKind && options.plan.empty());
+    const bool has_kind = kind == "conv_gathered_rows" || kind == "conv_warpgroup_tf32" || kind == kCudnnProvider ||
+                          (kind == kAutoKind && options.plan.empty());
     return in_tf32(layer) && has_kind && !in_fours && !options.skip_dead_tiles;
   };
   if (std::ranges::none_of(network.layers, in_tf32) || std::ranges::any_of(network.layers, may_round)) return;
   const bool asks_for_kinds = options.kernels.any([](const std::string& kind) { return kind != kAutoKind; });
   fail(ErrorKind::usage,
-       "--precision tf32: none of the kernels that {} asks for rounds to it; gathered_rows and cudnn ones do",
+       "--precision tf32: none of the kernels that {} asks for rounds to it; gathered_rows, warpgroup_tf32 and cudnn "
+       "ones do",
        in_fours                  ? "--layout nchw4"
        : options.skip_dead_tiles ? "--skip-dead-tiles"
        : asks_for_kinds          ? "--kernels"

@@ -131,12 +131,13 @@ std::vector<Candidate> quick_candidates(const Task& task,
   return candidates;
 }
 
-constexpr int kLeastImages = 5;  // of tensors in which eight lie side by side: else most of them would be filling
+// Of tensors in which four or eight lie side by side: else most of eight would be filling, and for few kernels of one
+// image are as fast.
+constexpr int kLeastImages = 5;
 
 // Whether a layer's tensors in a network follow from the batch size.
 bool has_free_layout(const ConvLayer& layer, const CompileOptions& options) {
-  const Precision precision = options.precisions.of(layer.name);
-  return is_half(precision) && factors_of(precision) != FactorType::f32 && !options.layout;
+  return factors_of(options.precisions.of(layer.name)) != FactorType::f32 && !options.layout;
 }
 
 // The convolution in the formats in which a network has it. They follow the precision and the layouts, or where
@@ -145,14 +146,16 @@ bool has_free_layout(const ConvLayer& layer, const CompileOptions& options) {
 Task formatted_task(const Operator& op, const ConvLayer& layer, const CompileOptions& options, int batch,
                     bool is_free) {
   const bool is_asked = options.kernels.of(layer.name) != kAutoKind;
+  const TensorLayout lines =
+      options.precisions.of(layer.name) == Precision::tf32 ? TensorLayout::n4c8hw : TensorLayout::n8c8hw;
   std::vector<std::optional<TensorLayout>> layouts;
   // For few images FP32 is as fast to move, and most kernels know it.
   if (is_free && (batch >= kLeastImages || !is_asked)) {
-    layouts.emplace_back(batch >= kLeastImages ? TensorLayout::n8c8hw : TensorLayout::nchw);
+    layouts.emplace_back(batch >= kLeastImages ? lines : TensorLayout::nchw);
   } else {
     layouts.push_back(options.layout);
   }
-  if (is_asked) layouts.insert(layouts.end(), {TensorLayout::n8c8hw, TensorLayout::nchw});
+  if (is_asked) layouts.insert(layouts.end(), {lines, TensorLayout::nchw});
   CompileOptions tried = options;
   for (const std::optional<TensorLayout> layout : layouts) {
     tried.layout = layout;
@@ -421,7 +424,8 @@ GraphChoices graph_choices(const CompileOptions& options) {
 }
 
 Network in_formats(Network network, const CompileOptions& options, int batch) {
-  const bool computes_plain = !options.precisions.any(is_half) &&
+  const auto has_lines = [](Precision precision) { return factors_of(precision) != FactorType::f32; };
+  const bool computes_plain = !options.precisions.any(is_half) && !options.precisions.any(has_lines) &&
                               options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
                               options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
   const bool separate = network.separate;

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -17,7 +20,9 @@ namespace burin {
 namespace {
 
 constexpr std::string_view kProduct = "burin_emit_group_product", kSparseProduct = "burin_emit_sparse_group_product",
-                           kBegin = "burin_emit_group_begin", kWait = "burin_emit_group_wait";
+                           kRegisterProduct = "burin_emit_register_group_product", kBegin = "burin_emit_group_begin",
+                           kWait = "burin_emit_group_wait", kRelease = "burin_emit_group_release";
+constexpr std::array kNames = {kProduct, kSparseProduct, kRegisterProduct, kBegin, kWait, kRelease};
 constexpr unsigned kMaxOctets = 32, kOctetSums = 4;  // sums of an octet that a thread holds
 
 unsigned constant_argument(const llvm::CallInst& call, unsigned number) {
@@ -93,6 +98,25 @@ void write_product(llvm::CallInst& call, bool sparse) {
       operands, "l,l,r,");
 }
 
+void write_register_product(llvm::CallInst& call) {
+  std::vector<llvm::Value*> operands;
+  for (unsigned i = 2; i <= 6; ++i) operands.push_back(call.getArgOperand(i));
+  write_instruction(call,
+                    fmt::format("{{\n\t.reg .pred add;\n\tsetp.eq.u32 add, 0, 0;\n\t"
+                                "wgmma.mma_async.sync.aligned.m64n{}k8.f32.tf32.tf32 {{@s}}, {{@0, @1, @2, @3}}, @4, "
+                                "add, 1, 1;\n\t}}",
+                                constant_argument(call, 1) * 8),
+                    operands, "r,r,r,r,l,");
+}
+
+void write_release(llvm::CallInst& call) {
+  llvm::IRBuilder<> builder(&call);
+  const std::string text = fmt::format("wgmma.wait_group.sync.aligned {};", constant_argument(call, 0));
+  builder.CreateCall(
+      llvm::InlineAsm::get(llvm::FunctionType::get(builder.getVoidTy(), false), text, "~{memory}", true));
+  call.eraseFromParent();
+}
+
 std::vector<llvm::CallInst*> calls_of(llvm::Module& module, std::string_view name) {
   std::vector<llvm::CallInst*> calls;
   llvm::Function* function = module.getFunction(name);
@@ -103,6 +127,27 @@ std::vector<llvm::CallInst*> calls_of(llvm::Module& module, std::string_view nam
     calls.push_back(call);
   }
   return calls;
+}
+
+// What was loaded from an array at once, value by value: as a vector it would keep the array in memory.
+void split_loads_of_arrays(llvm::Function& function) {
+  std::vector<llvm::LoadInst*> loads;
+  for (llvm::Instruction& instruction : llvm::instructions(function)) {
+    auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+    if (load == nullptr || !llvm::isa<llvm::FixedVectorType>(load->getType())) continue;
+    if (llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(load->getPointerOperand()))) loads.push_back(load);
+  }
+  for (llvm::LoadInst* load : loads) {
+    llvm::IRBuilder<> builder(load);
+    const auto* type = llvm::cast<llvm::FixedVectorType>(load->getType());
+    llvm::Value* result = llvm::PoisonValue::get(load->getType());
+    for (unsigned i = 0; i < type->getNumElements(); ++i) {
+      llvm::Value* place = builder.CreateConstInBoundsGEP1_32(type->getElementType(), load->getPointerOperand(), i);
+      result = builder.CreateInsertElement(result, builder.CreateLoad(type->getElementType(), place), i);
+    }
+    load->replaceAllUsesWith(result);
+    load->eraseFromParent();
+  }
 }
 
 void put_sums_in_registers(llvm::Module& module) {
@@ -119,7 +164,9 @@ void put_sums_in_registers(llvm::Module& module) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
   for (llvm::Function& function : module) {
-    if (!function.isDeclaration()) passes.run(function, functions);
+    if (function.isDeclaration()) continue;
+    split_loads_of_arrays(function);
+    passes.run(function, functions);
   }
 }
 
@@ -131,20 +178,20 @@ bool uses_group_products(const llvm::Module& module) {
   });
 }
 
-bool is_group_product(std::string_view function) {
-  return function == kProduct || function == kSparseProduct || function == kBegin || function == kWait;
-}
+bool is_group_product(std::string_view function) { return llvm::is_contained(kNames, function); }
 
 void write_group_products(llvm::Module& module) {
   if (!uses_group_products(module)) return;
   for (llvm::CallInst* call : calls_of(module, kProduct)) write_product(*call, false);
   for (llvm::CallInst* call : calls_of(module, kSparseProduct)) write_product(*call, true);
+  for (llvm::CallInst* call : calls_of(module, kRegisterProduct)) write_register_product(*call);
+  for (llvm::CallInst* call : calls_of(module, kRelease)) write_release(*call);
   // What is done to the sums before stays before, and what is done after stays after: both name the sums.
   for (llvm::CallInst* call : calls_of(module, kBegin)) write_instruction(*call, "wgmma.fence.sync.aligned;", {}, "");
   for (llvm::CallInst* call : calls_of(module, kWait)) {
     write_instruction(*call, fmt::format("wgmma.wait_group.sync.aligned {};", constant_argument(*call, 2)), {}, "");
   }
-  for (const std::string_view name : {kProduct, kSparseProduct, kBegin, kWait}) {
+  for (const std::string_view name : kNames) {
     if (llvm::Function* function = module.getFunction(name)) function->eraseFromParent();
   }
   put_sums_in_registers(module);

@@ -50,6 +50,7 @@ static_assert(kStageFiles.size() == std::size(burin::kStageNames));
 const std::string kKernels =
     "auto,conv_baked=baked,conv_dense=dense,conv_depthwise=depthwise,conv_streamed=streamed,"
     "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup,conv_cudnn=cudnn,"
+    "conv_warpgroup_tf32=warpgroup_tf32,"
     "conv_zero_skip=zero_skip,"
     "linear_expanded=linear_expanded,linear_sparse=linear_sparse,linear=linear";
 
@@ -72,7 +73,7 @@ bool computes_in_halves(const std::string& provider) {
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> nine convolutions, a normalization over channels before the last two -> pad -> LRN -> sigmoid -> the sum
+// x (8x8x8) -> ten convolutions, a normalization over channels before the last two -> pad -> LRN -> sigmoid -> the sum
 // of both, less its largest channel, normalized and gated. Of the sum, on one side: pool -> resize -> mean -> dense
 // fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully connected
 // layers -> z (256).
@@ -101,6 +102,7 @@ OnnxModel model_of_every_provider() {
   conv("conv_gathered", 3, 1, sparse_weights(kChannels * kChannels * 9, 5));
   conv("conv_gathered_rows", 3, 1, sparse_weights(kChannels * kChannels * 9, 6));
   conv("conv_warpgroup", 3, 1, sparse_weights(kChannels * kChannels * 9, 7));
+  conv("conv_warpgroup_tf32", 3, 1, sparse_weights(kChannels * kChannels * 9, 13));
   // It reads halves, as the convolution before it stores them.
   node("LpNormalization", {last}, "normalize_channels").set("axis", 1).set("p", 2);
   conv("conv_cudnn", 3, 1, sparse_weights(kChannels * kChannels * 9, 9));
@@ -158,7 +160,8 @@ struct Compiled {
   Package package;
 
   Strings command(const Strings& more) const {
-    Strings arguments = {"compile", model, "--arch", "sm_90", "--precision", "fp16", "--kernels", kKernels};
+    Strings arguments = {"compile",   model,   "--arch", "sm_90", "--precision", "fp16,conv_warpgroup_tf32=tf32",
+                         "--kernels", kKernels};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }

@@ -24,10 +24,12 @@ namespace {
 constexpr int kFormatBatch = 3;  // the last images that lie side by side are filled up
 constexpr int kChannelsIn = 5, kChannelsOut = 6, kRows = 2, kCols = 3;
 
-constexpr std::array kFormats = {TensorFormat{}, TensorFormat{ElementType::f32, TensorLayout::nchw4},
+constexpr std::array kFormats = {TensorFormat{},
+                                 TensorFormat{ElementType::f32, TensorLayout::nchw4},
                                  TensorFormat{ElementType::f16, TensorLayout::n2chw},
                                  TensorFormat{ElementType::bf16, TensorLayout::n2chw},
-                                 TensorFormat{ElementType::f16, TensorLayout::n8c8hw}};
+                                 TensorFormat{ElementType::f16, TensorLayout::n8c8hw},
+                                 TensorFormat{ElementType::f32, TensorLayout::n4c8hw}};
 
 // One kernel, with a residual, whose tensors are in these formats.
 Package package_of(const TensorFormat& input, const TensorFormat& output) {

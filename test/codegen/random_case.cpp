@@ -157,6 +157,7 @@ void draw_rounding_plan(RandomCase& drawn, Random& random) {
   CompileOptions options;
   options.archs = drawn.archs;
   options.precisions = {drawn.precision};
+  if (drawn.layout != TensorLayout::nchw) options.layout = drawn.layout;
   const Operator op{.name = drawn.layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
   const Task task = task_of(op, drawn.layer, drawn.planned_batch, options);
   const Provider& provider = *find_provider(drawn.provider());
@@ -238,6 +239,13 @@ Precision draw_precision(std::uint64_t seed, std::uint64_t index) {
   return kOthers[static_cast<std::size_t>(random.integer(0, static_cast<int>(kOthers.size()) - 1))];
 }
 
+// In TF32, half of them in n4c8hw. From a stream of its own.
+void draw_lines(RandomCase& drawn, const std::string& arch) {
+  constexpr std::uint64_t kStream = 0x6C696E65;
+  Random random(mixed(drawn.seed ^ kStream, drawn.index));
+  if (drawn.precision == Precision::tf32 && arch == "sm_90" && random.chance(0.5)) drawn.layout = TensorLayout::n4c8hw;
+}
+
 // The planner's plan, and zeros, also none and all. From a stream of its own.
 void draw_zeros(RandomCase& drawn) {
   constexpr std::uint64_t kStream = 0x7A65726F;
@@ -269,6 +277,7 @@ std::string_view to_string(PlanSource source) {
 
 std::string RandomCase::provider() const {
   if (zeros) return "conv_zero_skip";
+  if (layout == TensorLayout::n4c8hw) return "conv_warpgroup_tf32";
   return std::string(precision == Precision::tf32 ? "conv_gathered_rows" : kBakedProvider);
 }
 
@@ -305,6 +314,7 @@ RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string&
   drawn.precision = precision ? *precision : draw_precision(seed, index);
   draw_layer(drawn, random);
   draw_pool(drawn);
+  draw_lines(drawn, arch);
   draw_plan(drawn, random, arch);
   if (skips_zeros) draw_zeros(drawn);
   return drawn;

@@ -28,9 +28,9 @@ struct RandomCase {
   PlanSource source = PlanSource::planner;
   burin::Precision precision = burin::Precision::fp32;
   bool precision_was_given = false;
-  burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner, fp32: of input, output and residual
+  burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner: of input, output and residual
   std::optional<burin::SyntheticZeros> zeros = {};         // of its input, which conv_zero_skip leaves out
-  // Whose kernel it gets; what that cannot compute is baked. In TF32 it is the one provider that rounds to it.
+  // Whose kernel it gets; what that cannot compute is baked. In TF32 it is one that rounds to it.
   std::string provider() const;
   std::string constraints;  // constrained: as for --plan; the provider has found a plan that keeps them
   burin::BakedPlan plan;    // by_hand

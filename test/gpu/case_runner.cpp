@@ -93,8 +93,10 @@ CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
   if (device_.host) {
     verification = verify_programs(package, reference, options, *make_executor(device_, package, 1));
   } else {
+    // Code for one architecture alone has an `a` behind its name.
     const auto is_cubin = [&](const KernelBinary& binary) {
-      return binary.kind == BinaryKind::cubin && binary.arch == drawn.archs.back();
+      return binary.kind == BinaryKind::cubin &&
+             (binary.arch == drawn.archs.back() || binary.arch == drawn.archs.back() + "a");
     };
     if (std::none_of(kernel.binaries.begin(), kernel.binaries.end(), is_cubin)) {
       outcome.text = "the package has no cubin for " + drawn.archs.back();

@@ -459,9 +459,11 @@ std::vector<OperatorCase> half_cases() {
                            tensors, channel_groups}) {
     for (const OperatorCase& edge : list) {
       const ElementType element = cases.size() % 4 < 2 ? ElementType::f16 : ElementType::bf16;
-      for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8c8hw}) {
+      for (const TensorFormat& format : {TensorFormat{element, TensorLayout::n2chw},
+                                         {element, TensorLayout::n8c8hw},
+                                         {ElementType::f32, TensorLayout::n4c8hw}}) {
         OperatorCase halves = edge;
-        halves.from = {element, layout};
+        halves.from = format;
         halves.name += "_in_" + to_string(halves.from);
         for (const TensorFormat& to : {halves.from, TensorFormat()}) {
           if (!can_take(edge.kind, edge.inputs[0], halves.from, to)) continue;
@@ -475,8 +477,7 @@ std::vector<OperatorCase> half_cases() {
   return cases;
 }
 
-std::vector<OperatorCase> octet_cases() {
-  const TensorFormat octets = {ElementType::f16, TensorLayout::n8c8hw};
+std::vector<OperatorCase> octet_cases(const TensorFormat& octets) {
   std::vector<OperatorCase> cases;
   for (const std::int64_t channels : {1, 7, 8, 9, 12}) {
     for (const Shape& shape : {Shape{channels, 1, 1}, {channels, 7, 5}, {channels, 3, 11}, {channels, 9, 13}}) {
@@ -545,6 +546,7 @@ std::vector<OperatorCase> octet_cases() {
                                {channels, 3, 22},
                                {channels, 2, 65}}) {
       for (const ElementType element : {ElementType::f16, ElementType::bf16}) {
+        if (octets.element == ElementType::f32) continue;
         const TensorFormat loose = {element, TensorLayout::nchw}, same = {element, octets.layout};
         OperatorCase edge{
             .name = fmt::format("{}_{}", to_string(loose), shape_text(shape)), .kind = Convert{}, .inputs = {shape}};
@@ -681,11 +683,9 @@ std::vector<OperatorCase> resample_cases() {
 }
 
 std::vector<OperatorCase> convert_cases() {
-  const TensorFormat formats[] = {{ElementType::f16, TensorLayout::n2chw},
-                                  {ElementType::bf16, TensorLayout::n2chw},
-                                  {ElementType::f16, TensorLayout::n8c8hw},
-                                  {ElementType::bf16, TensorLayout::n8c8hw},
-                                  {ElementType::f32, TensorLayout::nchw4}};
+  const TensorFormat formats[] = {{ElementType::f16, TensorLayout::n2chw},  {ElementType::bf16, TensorLayout::n2chw},
+                                  {ElementType::f16, TensorLayout::n8c8hw}, {ElementType::bf16, TensorLayout::n8c8hw},
+                                  {ElementType::f32, TensorLayout::nchw4},  {ElementType::f32, TensorLayout::n4c8hw}};
   std::vector<Shape> shapes = kImages;
   shapes.push_back({64, 96, 96});  // several pieces a thread
   std::vector<OperatorCase> cases;

@@ -46,10 +46,10 @@ std::vector<OperatorCase> resample_cases();
 std::vector<OperatorCase> convert_cases();
 std::vector<OperatorCase> loose_cases();  // conversions of loose halves
 // Those of the lists of operators before, fully connected layers aside, that can be done in halves, in FP16 or BF16 by
-// turns.
+// turns, and in n4c8hw.
 std::vector<OperatorCase> half_cases();
-// In n8c8hw, with all there is to fill up.
-std::vector<OperatorCase> octet_cases();
+// In n8c8hw or n4c8hw, with all there is to fill up.
+std::vector<OperatorCase> octet_cases(const burin::TensorFormat& octets);
 
 // One of each template, of the sizes that real networks have.
 std::vector<OperatorCase> network_cases();

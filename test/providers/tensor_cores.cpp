@@ -27,6 +27,27 @@ std::set<std::string> names_of_edges(const std::string& list) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
+ConvLayer with_more_channels(const ConvLayer& source, int factor) {
+  ConvLayer layer = source;
+  layer.shape.in_channels *= factor;
+  layer.shape.out_channels *= factor;
+  layer.bias.clear();
+  const ConvShape& before = source.shape;
+  layer.weights.clear();
+  for (int k = 0; k < layer.shape.out_channels; ++k) {
+    for (int c = 0; c < layer.shape.channels_per_group(); ++c) {
+      for (int r = 0; r < before.kernel_h; ++r) {
+        for (int s = 0; s < before.kernel_w; ++s) {
+          const float weight = source.weight(k / factor, c / factor, r, s);
+          layer.weights.push_back((k + c) % 3 == 0 ? weight : 0);
+        }
+      }
+    }
+    if (before.epilogue.bias) layer.bias.push_back(source.bias[static_cast<std::size_t>(k / factor)]);
+  }
+  return layer;
+}
+
 const std::set<std::string>& edges_of_small_groups() {
   static const std::set<std::string> names =
       names_of_edges("groups_2 groups_2_1x1 groups_of_one_output one_group_empty");

@@ -12,6 +12,9 @@ namespace burin_test {
 // With weights that the type can hold, so that their rounding is no error.
 burin::ConvLayer with_weights_of(burin::FactorType factors, burin::ConvLayer layer);
 
+// Edges have few channels: here they have so many times more, and a part of the pattern in each.
+burin::ConvLayer with_more_channels(const burin::ConvLayer& source, int factor);
+
 // Of an output, as a share of 1 + its magnitude: roundings of FP32 sums, whose order tensor cores choose.
 double sum_tolerance(const burin::ConvLayer& layer);
 

@@ -1,6 +1,9 @@
 // What the assemblers make of template kernels, at the sizes of real networks: everything stays in registers.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "compiler/assemble/assembler.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/specialise/specialised_module.h"
@@ -70,19 +73,30 @@ TEST_CASE("assembled templates: for GPUs without asynchronous copies") {
 
 namespace {
 
-// Of up to `count` plans for 32 images, and of one for each of the choices; how many there were.
-int check_group_products(OperatorCase sample, const Ptxas& ptxas, int count,
-                         const std::vector<std::string>& choices = {}) {
-  sample.from = sample.to = {ElementType::f16, TensorLayout::n8c8hw};
-  const Network network = network_of(sample);
+// Of halves in n8c8hw, or of floats in n4c8hw in TF32.
+struct GroupProducts {
+  OperatorCase sample;
   ProviderCheck options;
-  options.tuned_batch = 32;
-  const Task task = task_of(network, network.operators.back(), options);
-  int checked = 0;
-  std::vector<Candidate> candidates = find_provider("conv_warpgroup")->propose(task, {.count = count});
-  for (const std::string& plan : choices) {
-    candidates.push_back(find_provider("conv_warpgroup")->propose(task, {.plan = plan}).at(0));
+  const Provider* provider;
+
+  GroupProducts(const OperatorCase& of, FactorType factors)
+      : sample(of), provider(find_provider(factors == FactorType::tf32 ? "conv_warpgroup_tf32" : "conv_warpgroup")) {
+    options.tuned_batch = 32;
+    sample.from = sample.to = {ElementType::f16, TensorLayout::n8c8hw};
+    if (factors != FactorType::tf32) return;
+    options.factors = factors;
+    sample.from = sample.to = {ElementType::f32, TensorLayout::n4c8hw};
   }
+};
+
+// Of up to `count` plans for 32 images, and of one for each of the choices; how many there were.
+int check_group_products(const GroupProducts& of, const Ptxas& ptxas, int count,
+                         const std::vector<std::string>& choices = {}) {
+  const Network network = network_of(of.sample);
+  const Task task = task_of(network, network.operators.back(), of.options);
+  int checked = 0;
+  std::vector<Candidate> candidates = of.provider->propose(task, {.count = count});
+  for (const std::string& plan : choices) candidates.push_back(of.provider->propose(task, {.plan = plan}).at(0));
   for (const Candidate& candidate : candidates) {
     const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
     INFO(candidate.plan);
@@ -115,12 +129,35 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
   int checked = 0;
   for (const bool residual : {false, true}) {
     for (const int filter : {1, 3}) {
-      checked +=
-          check_group_products(convolution_case("warpgroup", 256, 256, 14, filter, 1, filter / 2, 0.1, residual, 1),
-                               *ptxas, 6, {"sparse=0,overlap=1", "sparse=0,overlap=1,chunk_channels=16,buffers=3"});
+      checked += check_group_products(
+          {convolution_case("warpgroup", 256, 256, 14, filter, 1, filter / 2, 0.1, residual, 1), FactorType::f16},
+          *ptxas, 6, {"sparse=0,overlap=1", "sparse=0,overlap=1,chunk_channels=16,buffers=3"});
+      checked += check_group_products(
+          {convolution_case("warpgroup", 256, 256, 14, filter, 1, filter / 2, 0.1, residual, 1), FactorType::tf32},
+          *ptxas, 4, {"output_octets=16", "output_octets=2,chunk_channels=8"});
     }
   }
-  CHECK(checked == 32);
+  CHECK(checked == 56);
+}
+
+// What a step multiplies lies in registers, which the same step of the next chunk loads into: before that its product
+// must have ended. No executor sees registers, so here is the order of the code: of chunks of one step, of two, of
+// more.
+TEST_CASE("assembled templates: registers of products under way are not written") {
+  const GroupProducts of(convolution_case("warpgroup", 256, 256, 14, 1, 1, 0, 0.1, false, 1), FactorType::tf32);
+  const Network network = network_of(of.sample);
+  const Task task = task_of(network, network.operators.back(), of.options);
+  for (const auto& [channels, expected] :
+       {std::pair(8, "wait_group.sync.aligned 0;"), {16, "wait_group.sync.aligned 1;"}, {32, "ld.shared.v4"}}) {
+    INFO(channels << " channels in a chunk");
+    const Candidate candidate = of.provider->propose(task, {.plan = fmt::format("chunk_channels={}", channels)}).at(0);
+    const Recipe recipe = of.provider->make(task, candidate.plan);
+    const std::string ptx = emit_ptx(recipe.specialise(recipe.symbol), "sm_90");
+    const std::size_t commit = ptx.find("wgmma.commit_group");
+    REQUIRE(commit != std::string::npos);
+    const std::size_t wait = ptx.find("wait_group.sync.aligned", commit), load = ptx.find("ld.shared.v4", commit);
+    CHECK(ptx.find(expected, commit) == std::min(wait, load));
+  }
 }
 
 // A function that is called keeps products from following each other, and so do divisions, which are calls.
@@ -133,7 +170,8 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
     INFO(describe(function));
     OperatorCase sample = convolution_case("warpgroup", 128, 128, 14, 3, 1, 1, 0.3, true, 1);
     sample.layer->shape.epilogue.function = function;
-    CHECK(check_group_products(sample, *ptxas, 1) == 1);
+    CHECK(check_group_products({sample, FactorType::f16}, *ptxas, 1) == 1);
+    CHECK(check_group_products({sample, FactorType::tf32}, *ptxas, 1) == 1);
   }
 }
 
@@ -149,7 +187,7 @@ TEST_CASE("assembled templates: products of warpgroups that pool do not wait for
       OperatorCase sample = convolution_case("warpgroup", 64, 64, 56, 3, 1, 1, 0.3, kind == PoolKind::average, 1);
       sample.layer->shape.epilogue.pool = pool;
       INFO(describe(sample.layer->shape));
-      checked += check_group_products(sample, *ptxas, 4);
+      checked += check_group_products({sample, FactorType::f16}, *ptxas, 4);
     }
   }
   CHECK(checked == 16);

@@ -51,28 +51,6 @@ int check_warpgroup(const ConvLayer& layer, ElementType element, int batch, int 
   return checked;
 }
 
-// Edges have few channels: here they have so many times more, and a part of the pattern in each.
-ConvLayer with_more_channels(const ConvLayer& source, int factor) {
-  ConvLayer layer = source;
-  layer.shape.in_channels *= factor;
-  layer.shape.out_channels *= factor;
-  layer.bias.clear();
-  const ConvShape& before = source.shape;
-  layer.weights.clear();
-  for (int k = 0; k < layer.shape.out_channels; ++k) {
-    for (int c = 0; c < layer.shape.channels_per_group(); ++c) {
-      for (int r = 0; r < before.kernel_h; ++r) {
-        for (int s = 0; s < before.kernel_w; ++s) {
-          const float weight = source.weight(k / factor, c / factor, r, s);
-          layer.weights.push_back((k + c) % 3 == 0 ? weight : 0);
-        }
-      }
-    }
-    if (before.epilogue.bias) layer.bias.push_back(source.bias[static_cast<std::size_t>(k / factor)]);
-  }
-  return layer;
-}
-
 ConvLayer warpgroup_layer(int in, int out, int size, int filter, int groups, double density, bool residual = false,
                           int stride = 1) {
   return *convolution_case("warpgroup", in, out, size, filter, stride, filter / 2, density, residual, groups).layer;

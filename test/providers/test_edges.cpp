@@ -45,22 +45,31 @@ TEST_CASE("providers: normalizations") { check_all(normalization_cases()); }
 TEST_CASE("providers: copies") { check_all(copy_cases()); }
 TEST_CASE("providers: weighted sums of rows and columns") { check_all(resample_cases()); }
 TEST_CASE("providers: halves") { check_all(half_cases()); }
-TEST_CASE("providers: n8c8hw with 1 to 12 channels and 1 to 9 images, where what fills up channels is zero") {
-  const std::vector<OperatorCase> cases = octet_cases();
+namespace {
+
+// Of 1 to 12 channels and 1 to 9 images; what fills up channels is zero.
+void check_octets(const TensorFormat& octets) {
+  const std::vector<OperatorCase> cases = octet_cases(octets);
   REQUIRE_FALSE(cases.empty());
   for (const OperatorCase& edge : cases) {
     INFO(edge.name);
     const Network network = network_of(edge);
     ProviderCheck check;
     check.tolerance = edge.tolerance;
-    check.batches = {1, 7, 8, 9};
+    const int side = images_together(octets.layout);
+    check.batches = side == 8 ? std::vector{1, 7, 8, 9} : std::vector{3, 5};
     CHECK(check_operator(network, check) == "");
     check.before = check.behind = 1;  // in slices
-    check.batches = {9};
+    check.batches = {side + 1};
     check.tuned_batch = 64;
     CHECK(check_operator(network, check) == "");
   }
 }
+
+}  // namespace
+
+TEST_CASE("providers: n8c8hw, with all there is to fill up") { check_octets({ElementType::f16, TensorLayout::n8c8hw}); }
+TEST_CASE("providers: n4c8hw, with all there is to fill up") { check_octets({ElementType::f32, TensorLayout::n4c8hw}); }
 TEST_CASE("providers: conversions between formats") { check_all(convert_cases()); }
 TEST_CASE("providers: conversions of loose halves, of odd and even images, in words and one by one") {
   check_all(loose_cases());

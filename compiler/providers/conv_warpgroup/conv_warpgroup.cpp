@@ -19,7 +19,7 @@ constexpr TileChoice<WarpgroupTiles> kWarpgroupChoices[] = {{"row_groups", &Warp
                                                             {"buffers", &WarpgroupTiles::buffers},
                                                             {"overlap", &WarpgroupTiles::overlap},
                                                             {"sparse", &WarpgroupTiles::sparse},
-                                                            {"octets", &WarpgroupTiles::octets},
+                                                            {"image_groups", &WarpgroupTiles::image_groups},
                                                             {"set_blocks", &WarpgroupTiles::set_blocks}};
 
 WarpgroupTiles warpgroup_tiles_of(const TemplatePlan& plan) {
@@ -95,7 +95,7 @@ class ConvWarpgroupProvider : public TemplateProvider {
     LaunchGeometry& launch = plan.launch();
     launch.threads = tiles.threads();
     launch.shared_bytes = static_cast<int>(tiles.shared_bytes(shape, limit));
-    launch.tile_images = kOctetImages * tiles.octets;
+    launch.tile_images = kOctetImages * tiles.image_groups;
     launch.tiles_per_image = std::int64_t{tiles.sets(shape)} * tiles.set_blocks;
     set_integers(plan, {{"group_channels", shape.channels_per_group()},
                         {"group_outputs", shape.outputs_per_group()},

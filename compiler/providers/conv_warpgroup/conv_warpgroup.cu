@@ -22,54 +22,37 @@
 // 16 columns the byte of the chunk where its first pixel lies.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_warpgroup/conv_warpgroup.def"
 #include "templates/kernels/function.h"
-#include "templates/kernels/pool_window.h"
+
+BURIN_DEVICE u32 tile_rows() { return pixel_groups() * group_rows(); }
+
+#include "templates/kernels/line_tiles.h"
 
 constexpr u32 kGroupThreads = 128, kGroupWarps = 4, kGroupRows = 64;
 constexpr u32 kWarpRows = 16;
 constexpr u32 kMaxStepPairs = 16;  // of a chunk of a sparse matrix
 constexpr u32 kMaxOctets = 32;     // pixels of a warpgroup
-constexpr u32 kOctetChannels = 8;  // that lie side by side
-constexpr u32 kLineBytes = 128;    // eight channels of a pixel of eight images
 constexpr u32 kStepBytes = 2048;   // of weights
 constexpr u32 kRestColumns = 16;
 constexpr u32 kQuadBytes = 16;
 constexpr u32 kRestWeightBytes = kWarpThreads * kQuadBytes;
 constexpr u32 kRestStepBytes = kRestWeightBytes + kRestColumns * kWordBytes;
-constexpr u32 kOctetImages = 8;
-constexpr u32 kEmptyGates = 4;  // the first of them; before them are those of filled buffers
 
 // ---- sizes, all constants
 BURIN_DEVICE u32 groups() { return row_groups() * pixel_groups(); }
 BURIN_DEVICE u32 block_rows() { return row_groups() * kGroupRows; }
-BURIN_DEVICE u32 tile_rows() { return pixel_groups() * group_rows(); }
 // Pixels of the convolution that a warpgroup multiplies, and how far the next one's are below them.
 BURIN_DEVICE u32 pixel_rows() { return (group_rows() - 1) * pool_stride_rows() + pool_rows(); }
 BURIN_DEVICE u32 pixel_cols() { return (tile_cols() - 1) * pool_stride_cols() + pool_cols(); }
 BURIN_DEVICE u32 next_pixel_rows() { return group_rows() * pool_stride_rows(); }
-BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), tile_cols()); }
-BURIN_DEVICE u32 image_tiles() { return tiles_across() * divide_up(out_rows(), tile_rows()); }
-BURIN_DEVICE u32 tiles() { return octets() * image_tiles(); }  // that blocks share
-BURIN_DEVICE u32 sets() { return image_blocks() / set_blocks(); }
-BURIN_DEVICE u32 positions() { return kernel_rows() * kernel_cols(); }
-BURIN_DEVICE u32 chunk_octets() { return chunk_channels() / kOctetChannels; }
-BURIN_DEVICE u32 group_octets() { return divide_up(group_channels(), kOctetChannels); }
 BURIN_DEVICE u32 output_octets() { return divide_up(group_outputs(), kOctetChannels); }
-BURIN_DEVICE u32 chunks() { return divide_up(group_octets(), chunk_octets()); }
 BURIN_DEVICE u32 step_octets() { return sparse() ? 4 : 2; }
 BURIN_DEVICE u32 steps() { return positions() * (chunk_octets() / step_octets()); }
-BURIN_DEVICE u32 patch_pixels() { return patch_rows() * patch_cols(); }
-BURIN_DEVICE u32 octet_bytes() { return patch_pixels() * kLineBytes; }
-// From one pixel to the next, of the patch.
-BURIN_DEVICE u32 pixel_step_rows() { return stride_rows() / step_rows(); }
-BURIN_DEVICE u32 pixel_step_cols() { return stride_cols() / step_cols(); }
-BURIN_DEVICE u32 pixel_bytes() { return pixel_step_cols() * kLineBytes; }
 // Pixels from one row of a warpgroup to the next, and all of its pixels.
 BURIN_DEVICE u32 row_pixels() {
   return pixel_rows() == 1 ? pixel_cols() : pixel_step_rows() * patch_cols() / pixel_step_cols();
 }
 BURIN_DEVICE u32 group_pixels() { return (pixel_rows() - 1) * row_pixels() + pixel_cols(); }
 
-BURIN_DEVICE u32 activation_bytes() { return chunk_octets() * octet_bytes(); }
 BURIN_DEVICE u32 places_offset() { return steps() * kStepBytes; }
 BURIN_DEVICE u32 rest_offset() { return places_offset() + divide_up(steps(), 2) * kGroupThreads * kWordBytes; }
 BURIN_DEVICE u32 panel_bytes() {
@@ -77,87 +60,8 @@ BURIN_DEVICE u32 panel_bytes() {
   return rest_offset() + kQuadBytes + kGroupWarps * rest_limit() * kRestStepBytes;
 }
 BURIN_DEVICE u32 panels_bytes() { return row_groups() * panel_bytes(); }
-// Boxes begin at lines.
-BURIN_DEVICE u32 buffer_bytes() { return activation_bytes() + divide_up(panels_bytes(), kLineBytes) * kLineBytes; }
-BURIN_DEVICE u32 buffer_at(u32 number) { return kSharedStart + number * buffer_bytes(); }
+BURIN_DEVICE u32 buffer_alignment() { return kLineBytes; }
 BURIN_DEVICE i64 bias_offset() { return static_cast<i64>(sets()) * chunks() * panels_bytes(); }
-
-// ---- where the block stands: neighbours share their pixels
-BURIN_DEVICE u32 set_of_block() { return block_of_image() % sets(); }
-BURIN_DEVICE u32 group_of_block() { return set_of_block() / output_blocks(); }  // of the convolution
-BURIN_DEVICE u32 first_tile() { return block_of_image() / sets(); }
-
-struct Tile {
-  u32 image;             // the first of eight
-  u32 out_row, out_col;  // of what is stored
-  i32 row, col;          // of the convolution's pixels: padding of the pool lies before the first one
-};
-BURIN_DEVICE Tile tile_at(u32 number) {
-  const u32 of_image = number % image_tiles();
-  const u32 row = of_image / tiles_across() * tile_rows(), col = of_image % tiles_across() * tile_cols();
-  return {first_image() + number / image_tiles() * kOctetImages, row, col,
-          static_cast<i32>(row * pool_stride_rows()) - pool_pad_top(),
-          static_cast<i32>(col * pool_stride_cols()) - pool_pad_left()};
-}
-BURIN_DEVICE bool exists(u32 number, i32 batch) {
-  return number < tiles() && first_image() + number / image_tiles() * kOctetImages < static_cast<u32>(batch);
-}
-
-// The buffer that is filled or emptied next, and how often all have been before.
-struct Turn {
-  u32 buffer = 0, round = 0;
-};
-BURIN_DEVICE Turn after(Turn turn) {
-  if (turn.buffer + 1 < static_cast<u32>(buffers())) return {turn.buffer + 1, turn.round};
-  return {0, turn.round + 1};
-}
-
-BURIN_DEVICE u32 before(const Turn& turn) { return (turn.buffer == 0 ? buffers() : turn.buffer) - 1; }
-
-// ---- filling
-BURIN_DEVICE void copy_panels(const float* weights, u32 chunk, const Turn& turn) {
-  burin_dev_gate_expect(turn.buffer, activation_bytes() + panels_bytes());
-  burin_dev_bulk_copy(buffer_at(turn.buffer), activation_bytes(), weights,
-                      (static_cast<i64>(set_of_block()) * chunks() + chunk) * panels_bytes(), panels_bytes(),
-                      turn.buffer);
-}
-// Behind the tensor's last octet there are zeros, and behind a group's last one the next group's, which may be no
-// numbers: there a box ends with the group, and what is beyond is taken from behind the tensor.
-BURIN_DEVICE void copy_patch(const TensorBox& box, const Tile& tile, u32 chunk, const Turn& turn) {
-  const i32 col = static_cast<i32>(tile.col * stride_cols()) - pad_left();
-  const i32 row = static_cast<i32>(tile.row * stride_rows()) - pad_top();
-#pragma nounroll
-  for (u32 i = 0; i < chunk_octets(); i += box_octets()) {
-    const u32 octet = chunk * chunk_octets() + i, groups = sets() / output_blocks();
-    const u32 of_tensor = (octet < group_octets() ? group_of_block() : groups) * group_octets() + octet;
-    burin_dev_box_copy(buffer_at(turn.buffer) + i * octet_bytes(), 0, &box, col, row, static_cast<i32>(of_tensor),
-                       static_cast<i32>(tile.image / kOctetImages), turn.buffer);
-  }
-}
-
-BURIN_DEVICE void fill(const TensorBox& box, const float* weights, i32 batch, u32 lane) {
-  // No kernel before this one writes weights: the first are copied before the launch is awaited.
-  const u32 early = exists(first_tile(), batch) ? at_most(buffers(), chunks()) : 0;
-  if (lane == 0) {
-    burin_dev_prefetch_box(&box);
-    for (u32 i = 0; i < early; ++i) copy_panels(weights, i, {i, 0});
-  }
-  burin_dev_await_launch();
-  if (lane != 0) return;
-  Turn turn;
-#pragma nounroll
-  for (u32 number = first_tile(); exists(number, batch); number += set_blocks()) {
-    const Tile tile = tile_at(number);
-#pragma nounroll
-    for (u32 chunk = 0; chunk < chunks(); ++chunk) {
-      if (turn.round > 0) burin_dev_gate_sleep(kEmptyGates + turn.buffer, (turn.round - 1) % 2);
-      const bool is_early = turn.round == 0 && turn.buffer < early;
-      if (!is_early) copy_panels(weights, chunk, turn);
-      copy_patch(box, tile, chunk, turn);
-      turn = after(turn);
-    }
-  }
-}
 
 // ---- products
 struct Warp {
@@ -173,11 +77,7 @@ struct Sums {
 };
 
 BURIN_DEVICE void multiply_step(Sums& sums, u32 panel, u32 patch, u32 step, u32 places) {
-  const u32 position = step % positions();
-  const u32 place = (position / kernel_cols() * (dilation_rows() / step_rows()) * patch_cols() +
-                     position % kernel_cols() * (dilation_cols() / step_cols())) *
-                        kLineBytes +
-                    step / positions() * step_octets() * octet_bytes();
+  const u32 place = step_place(step, step_octets());
   if (!sparse()) {
     if (half_values() == kBf16) {
       burin_dev_group_multiply_bf16(sums.of, group_pixels(), panel, step * kStepBytes, patch, place, octet_bytes(),

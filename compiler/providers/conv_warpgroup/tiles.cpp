@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMostGroups = 4, kMostBuffers = 4;  // as the template has them
 constexpr int kMostUnrolledSteps = 128, kMostSparseSteps = 32, kMostRestSteps = 64;
-constexpr int kMostTileOctets = 128, kMostBlocksOfSet = 1 << 20;
+constexpr int kMostImageGroups = 128, kMostBlocksOfSet = 1 << 20;
 
 int thread_registers(const WarpgroupTiles& tiles, const ConvShape& shape) {
   constexpr int kOthersOfThread = 36, kPlacesBesideWindows = 12;  // places of a sparse matrix are there as long as sums
@@ -63,11 +63,6 @@ int step_of_axis(int kernel, int stride, int dilation) {
 bool can_overlap(const WarpgroupTiles& tiles) {
   constexpr int kFewestBuffers = 3;
   return tiles.sparse == 0 && tiles.buffers >= kFewestBuffers;
-}
-
-bool is_box(const TensorBox& box) {
-  return box.octets <= kMaxBoxExtent && std::int64_t{box.rows} * box.step_rows <= kMaxBoxExtent &&
-         std::int64_t{box.cols} * box.step_cols <= kMaxBoxExtent;
 }
 
 class WarpgroupSearch {
@@ -136,7 +131,7 @@ class WarpgroupSearch {
 
   // As many blocks as run at the same time, in whole waves.
   void try_blocks() {
-    tiles_.octets = static_cast<int>(std::min<std::int64_t>(ceil_div(batch_, kOctetImages), kMostTileOctets));
+    tiles_.image_groups = static_cast<int>(std::min<std::int64_t>(ceil_div(batch_, kOctetImages), kMostImageGroups));
     tiles_.set_blocks = 1;
     const int limit = rest_limit_of_chunk(tiles_, shape_, density_);
     if (!fits(tiles_, shape_, limit, arch_)) return;
@@ -203,16 +198,25 @@ int WarpgroupTiles::group_pixels(const ConvShape& shape) const {
   return saturate_to_int(std::int64_t{pixel_rows(shape) - 1} * row_pixels + pixel_cols(shape));
 }
 
-TensorBox WarpgroupTiles::box(const ConvShape& shape) const {
+TensorBox chunk_box(const ConvShape& shape, int chunk_channels, int rows, int cols) {
   const int chunk_octets = chunk_channels / kOctetChannels;
   const auto group_octets = static_cast<int>(ceil_div(shape.channels_per_group(), kOctetChannels));
   return {.image_rows = shape.in_h,
           .image_cols = shape.in_w,
           .octets = shape.groups == 1 ? chunk_octets : std::gcd(chunk_octets, group_octets),
-          .rows = patch_rows(shape),
-          .cols = patch_cols(shape),
-          .step_rows = step_rows(shape),
-          .step_cols = step_cols(shape)};
+          .rows = rows,
+          .cols = cols,
+          .step_rows = WarpgroupTiles::step_rows(shape),
+          .step_cols = WarpgroupTiles::step_cols(shape)};
+}
+
+bool can_copy(const TensorBox& box) {
+  return box.octets <= kMaxBoxExtent && std::int64_t{box.rows} * box.step_rows <= kMaxBoxExtent &&
+         std::int64_t{box.cols} * box.step_cols <= kMaxBoxExtent;
+}
+
+TensorBox WarpgroupTiles::box(const ConvShape& shape) const {
+  return chunk_box(shape, chunk_channels, patch_rows(shape), patch_cols(shape));
 }
 
 int WarpgroupTiles::steps(const ConvShape& shape) const {
@@ -242,10 +246,10 @@ std::int64_t WarpgroupTiles::shared_bytes(const ConvShape& shape, int rest_limit
 bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, const ArchSpec& arch) {
   constexpr std::int64_t kMostGateBytes = (1 << 20) - 1;
   return tiles.groups() <= kMostGroups && tiles.group_pixels(shape) <= kMostGroupPixels &&
-         tiles.buffers <= kMostBuffers && (tiles.overlap == 0 || can_overlap(tiles)) && is_box(tiles.box(shape)) &&
+         tiles.buffers <= kMostBuffers && (tiles.overlap == 0 || can_overlap(tiles)) && can_copy(tiles.box(shape)) &&
          tiles.steps(shape) <= (tiles.sparse != 0 ? kMostSparseSteps : kMostUnrolledSteps) &&
          rest_limit <= kMostRestSteps && tiles.chunk_channels % (tiles.sparse != 0 ? 32 : 16) == 0 &&
-         tiles.octets <= kMostTileOctets && tiles.set_blocks <= tiles.tiles(shape) &&
+         tiles.image_groups <= kMostImageGroups && tiles.set_blocks <= tiles.tiles(shape) &&
          thread_registers(tiles, shape) <=
              std::min(arch.max_registers_per_thread,
                       most_registers(arch.registers_per_multiprocessor, tiles.threads() / kWarpSize)) &&
@@ -266,7 +270,7 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   // Of a position of a window, for each of a thread's four values; as many instructions, measured nowhere.
   constexpr double kWindowClocks = 4;
   const auto blocks = static_cast<double>(std::int64_t{tiles.sets(shape)} * tiles.set_blocks *
-                                          ceil_div(batch, std::int64_t{kOctetImages} * tiles.octets));
+                                          ceil_div(batch, std::int64_t{kOctetImages} * tiles.image_groups));
   const int limit = rest_limit_of_chunk(tiles, shape, density);
   const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
   const double resident = std::min<double>(of_multiprocessor, std::max(1, resident_of(tiles, shape, limit, arch)));

@@ -17,9 +17,14 @@ ConvShape warpgroup_shape(const ConvShape& shape);
 
 inline constexpr int kMostGroupPixels = 32;  // that a warpgroup multiplies
 
+// What of the input of a warpgroup_shape() is copied at once, of a chunk's rectangle: a group of the convolution begins
+// and ends with a box.
+TensorBox chunk_box(const ConvShape& shape, int chunk_channels, int rows, int cols);
+bool can_copy(const TensorBox& box);  // whether the driver knows such boxes
+
 // A block has `row_groups` x `pixel_groups` warpgroups, each of which stores 64 output channels of `group_rows` rows of
 // `tile_cols` pixels of eight images, and a warp that fills `buffers`. `set_blocks` blocks share the tiles of a set of
-// output channels: all rectangles of pixels of `octets` times eight images.
+// output channels: all rectangles of pixels of `image_groups` times eight images.
 //
 // What a warpgroup multiplies are the convolution's pixels in the windows of what it stores. Where the layer has no
 // pool these are the same.
@@ -28,7 +33,7 @@ struct WarpgroupTiles {
   int group_rows = 1, tile_cols = 1;
   int chunk_channels = 16, buffers = 2;
   int sparse = 0, overlap = 0;
-  int octets = 1, set_blocks = 1;
+  int image_groups = 1, set_blocks = 1;
 
   int groups() const { return row_groups * pixel_groups; }
   int threads() const;
@@ -50,7 +55,6 @@ struct WarpgroupTiles {
   int patch_rows(const ConvShape& shape) const;
   // Rounded up to a multiple of a pixel's columns where a warpgroup has several rows: all are then equally far apart.
   int patch_cols(const ConvShape& shape) const;
-  // What of the input is copied at once, where a group of the convolution begins and ends with a box.
   TensorBox box(const ConvShape& shape) const;
   int group_pixels(const ConvShape& shape) const;  // with those between its rows
   int steps(const ConvShape& shape) const;         // of a chunk
@@ -58,7 +62,7 @@ struct WarpgroupTiles {
   std::int64_t image_tiles(const ConvShape& shape) const {
     return ceil_div(shape.out_h(), tile_rows()) * ceil_div(shape.out_w(), tile_cols);
   }
-  std::int64_t tiles(const ConvShape& shape) const { return octets * image_tiles(shape); }
+  std::int64_t tiles(const ConvShape& shape) const { return image_groups * image_tiles(shape); }
   std::int64_t activation_bytes(const ConvShape& shape) const;  // of a chunk
   std::int64_t panel_bytes(const ConvShape& shape, int rest_limit) const;
   std::int64_t shared_bytes(const ConvShape& shape, int rest_limit) const;

@@ -41,7 +41,7 @@ constexpr double kWideLoadGain = 2;      // of loads of 16 bytes, over ArchSpec:
 constexpr double kSumInstructions = 47;  // of a sum at the end
 constexpr double kClusterUs = 1.9, kClusterDoublingUs = 0.15;
 constexpr double kUncovered = 0.25;
-constexpr double kLineBytes = 64;  // that are stored at once where neighbours are there
+constexpr double kStoredLineBytes = 64;  // that are stored at once where neighbours are there
 // What was measured over what the above gives, in the mean over 14 layers, nine of which it was not fitted to.
 constexpr double kCaution = 1.25;
 constexpr int kRegistersBeside = 44;
@@ -224,7 +224,7 @@ double predict(const ZeroSkipTiles& tiles, const ConvShape& shape, const Activat
   // A channel of a block is so many bytes side by side.
   const double run_bytes = (shape.epilogue.pool ? 1 : tiles.pixels) * tiles.pixel_warps * kWordBytes;
   const double stored = static_cast<double>(shape.output_elements()) * batch * kWordBytes;
-  const double scattered = stored * (std::max(1.0, kLineBytes / run_bytes) - 1) / arch.device_bytes_per_clock;
+  const double scattered = stored * (std::max(1.0, kStoredLineBytes / run_bytes) - 1) / arch.device_bytes_per_clock;
   return launch_time_us(
       {.busy_us = kCaution * (clocks_us(of_multiprocessor * block_clocks + scattered, arch) + cluster),
        .blocks = of_multiprocessor,

@@ -64,7 +64,7 @@ class ConvertProvider : public PlainProvider {
     if (writes_fours) plan.output().alignment = output_alignment;
   }
 
-  // A block has some pixels of eight channels of eight images, which go through shared memory.
+  // A block has some pixels of eight channels of all images side by side, which go through shared memory.
   static void set_octets(TemplatePlan& plan, const Task& task) {
     constexpr int kTileRuns = 32, kTileChannels = 8, kLoosePixels = 2, kPlaceBytes = 16;  // convert.cu
     const int run = has_loose(task) ? loose_run(task) : 1, pixels = has_loose(task) ? kLoosePixels : 1;

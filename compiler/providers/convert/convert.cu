@@ -2,9 +2,10 @@
 // it loads before it stores any.
 //
 // Between float32 and halves a block has the two images that share words: a piece is one or four words of halves, and
-// as many of each image; or the eight images that lie side by side, of whose pixels it has a tile. Between nchw and
-// nchw4 a piece is one float. Where one side's halves are loose, a block has the images that share words on the other
-// side: a piece is a run of `vector` values of each of them; of eight images it has a tile here, too.
+// as many of each image; or the eight images that lie side by side, of whose pixels it has a tile. So it has of the
+// four of n4c8hw. Between nchw and nchw4 a piece is one float. Where one side's halves are loose, a block has the
+// images that share words on the other side: a piece is a run of `vector` values of each of them; of eight images it
+// has a tile here, too.
 #define BURIN_TEMPLATE_DEF "compiler/providers/convert/convert.def"
 #include "templates/kernels/pieces.h"
 
@@ -194,13 +195,16 @@ BURIN_DEVICE void convert_runs(u32 images, const float* input, float* output, u3
   }
 }
 
-// ---- n8c8hw: tiles of eight channels of eight images, which go through shared memory
+// ---- n8c8hw and n4c8hw: tiles of eight channels of eight or four images, which go through shared memory
 
-// A tile has eight channels of eight images, and 32 pixels, or 64 where its plain side holds loose halves. On the plain
-// side a thread has one or two pixels of a channel, in runs of kRun, and the runs of neighbours lie side by side; on
-// the other as many places, and neighbours are channels of a pixel. Between them the places lie in shared memory, where
-// those of eight channels, and of eight neighbours' pixels, are in eight different banks.
-constexpr u32 kOctetImages = 8, kTileRuns = 32, kTileChannels = 8;
+// A tile has eight channels of all images that lie side by side, and 32 pixels, or 64 where its plain side holds loose
+// halves. On the plain side a thread has one or two pixels of a channel, in runs of kRun, and the runs of neighbours
+// lie side by side; on the other as many places, and neighbours are channels of a pixel. Between them the places lie in
+// shared memory, where those of eight channels, and of eight neighbours' pixels, are in eight different banks.
+constexpr u32 kMostTileImages = 8, kTileRuns = 32, kTileChannels = 8;
+
+BURIN_DEVICE u32 tile_images() { return block_images(); }
+BURIN_DEVICE bool holds_floats() { return in_halves() == kFloats && out_halves() == kFloats; }
 
 constexpr u32 pixels_of_thread(bool loose) { return loose ? 2 : 1; }
 
@@ -262,21 +266,25 @@ BURIN_DEVICE void store_plain(const float (&values)[kRun], float* output, u32 im
 template <u32 kRun, bool kLoose>
 BURIN_DEVICE void make_octets(const float* input, float* output, u32 image, u32 last) {
   constexpr u32 kPixels = pixels_of_thread(kLoose);
-  float x[kOctetImages][kPixels / kRun][kRun] = {};
+  float x[kMostTileImages][kPixels / kRun][kRun] = {};
   if (!is_filling(plain_spot<kRun, kLoose>(0).channel)) {
 #pragma unroll
     for (u32 r = 0; r < kPixels / kRun; ++r) {
       const u32 place = plain_place(plain_spot<kRun, kLoose>(r * kRun), kRun);
 #pragma unroll
-      for (u32 n = 0; n < kOctetImages; ++n) load_plain<kRun, kLoose>(x[n][r], input, at_most(image + n, last), place);
+      for (u32 n = 0; n < kMostTileImages; ++n) {
+        if (n < tile_images()) load_plain<kRun, kLoose>(x[n][r], input, at_most(image + n, last), place);
+      }
     }
   }
 #pragma unroll
   for (u32 i = 0; i < kPixels; ++i) {
     const u32 r = i / kRun, v = i % kRun;
-    const Values values = {{x[0][r][v], x[2][r][v], x[4][r][v], x[6][r][v]},
+    const Values floats = {{x[0][r][v], x[1][r][v], x[2][r][v], x[3][r][v]}, {}};
+    const Values halves = {{x[0][r][v], x[2][r][v], x[4][r][v], x[6][r][v]},
                            {x[1][r][v], x[3][r][v], x[5][r][v], x[7][r][v]}};
-    burin_dev_shared_store4(plain_spot<kRun, kLoose>(i).shared, 0, words_of(values, out_halves()));
+    burin_dev_shared_store4(plain_spot<kRun, kLoose>(i).shared, 0,
+                            words_of(holds_floats() ? floats : halves, out_halves()));
   }
   burin_dev_barrier();
 #pragma unroll
@@ -302,17 +310,21 @@ BURIN_DEVICE void read_octets(const float* input, float* output, u32 image, u32 
 #pragma unroll
   for (u32 r = 0; r < kPixels / kRun; ++r) {
     const TileSpot made = plain_spot<kRun, kLoose>(r * kRun);
-    float x[kOctetImages][kRun];
+    float x[kMostTileImages][kRun];
 #pragma unroll
     for (u32 v = 0; v < kRun; ++v) {
       const Values values =
           values_of(burin_dev_shared_load4(plain_spot<kRun, kLoose>(r * kRun + v).shared, 0), in_halves());
 #pragma unroll
-      for (u32 n = 0; n < kOctetImages; ++n) x[n][v] = n % 2 == 0 ? values.first[n / 2] : values.second[n / 2];
+      for (u32 n = 0; n < kMostTileImages; ++n) {
+        x[n][v] = holds_floats() ? values.first[n % kQuadWords]
+                  : n % 2 == 0   ? values.first[n / 2]
+                                 : values.second[n / 2];
+      }
     }
 #pragma unroll
-    for (u32 n = 0; n < kOctetImages; ++n) {
-      if (exists(made) && image + n <= last) {
+    for (u32 n = 0; n < kMostTileImages; ++n) {
+      if (n < tile_images() && exists(made) && image + n <= last) {
         store_plain<kRun, kLoose>(x[n], output, image + n, plain_place(made, kRun));
       }
     }

@@ -110,9 +110,10 @@ BURIN_DEVICE f32x4 multiplied(f32x4 words, u32 channel) {
   Values values = values_of(words, in_halves());
 #pragma unroll
   for (u32 i = 0; i < kQuadWords; ++i) {
-    const u32 image = place_words() == 1 ? 0 : 2 * i;
+    const bool floats = in_halves() == kFloats;
+    const u32 image = place_words() == 1 ? 0 : floats ? i : 2 * i;
     values.first[i] *= factors.values[image];
-    values.second[i] *= factors.values[image + 1];
+    if (!floats) values.second[i] *= factors.values[image + 1];
   }
   return words_of(values, out_halves());
 }

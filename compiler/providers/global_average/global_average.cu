@@ -48,17 +48,19 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
     means.first[0] = mean_of(sum.first, 0);
     if (in_halves() != kFloats) means.second[0] = mean_of(sum.second, 1);
   } else {
-    // A piece is a place of eight images.
+    // A piece is a place of all images that lie side by side.
+    const u32 images = in_halves() == kFloats ? 1 : 2;
 #pragma unroll
     for (u32 i = 0; i < kQuadWords; ++i) {
-      means.first[i] = mean_of(sum.first[i], 2 * i);
-      means.second[i] = mean_of(sum.second[i], 2 * i + 1);
+      means.first[i] = mean_of(sum.first[i], images * i);
+      if (images == 2) means.second[i] = mean_of(sum.second[i], 2 * i + 1);
     }
   }
   const bool is_mine = warp % warps() == 0 && lane < static_cast<u32>(channels_together());
-  const u32 stored = out_halves() == kFloats ? channels() : filled(channels());
+  const bool as_read = out_word_images() > 1;
+  const u32 stored = as_read ? filled(channels()) : channels();
   if (!is_mine || channel >= stored) return;
-  if (out_halves() != kFloats) {
+  if (as_read) {
     const f32x4 words = is_filling(channel) ? f32x4{0, 0, 0, 0} : words_of(means, out_halves());
     store(place_words(), output_of(output, first_image()), bytes_of(word_of(channel, 0)), words);
     return;
@@ -67,7 +69,8 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   for (u32 i = 0; i < kQuadWords; ++i) {
 #pragma unroll
     for (u32 half = 0; half < 2; ++half) {
-      const u32 image = 2 * i + half, stored_image = first_image() + image;
+      if (half == 1 && in_halves() == kFloats) continue;
+      const u32 image = in_halves() == kFloats ? i : 2 * i + half, stored_image = first_image() + image;
       if (image >= static_cast<u32>(in_word_images()) || stored_image >= static_cast<u32>(batch)) continue;
       burin_dev_global_store(output_of(output, stored_image), bytes_of(channel),
                              half == 0 ? means.first[i] : means.second[i]);

@@ -67,7 +67,7 @@ class PoolProvider : public PlainProvider {
     // and ResNet-50's takes 27. The memory of ArchSpec is an H200's, which is 1.43 times as fast.
     constexpr double kOctetTransferLoss = 1.45;
     LaunchWork work = PlainProvider::work_of(task, plan);
-    if (task.reads[0].layout == TensorLayout::n8c8hw) work.activation_bytes *= kOctetTransferLoss;
+    if (has_lines(task.reads[0].layout)) work.activation_bytes *= kOctetTransferLoss;
     work.busy_us = clocks_us(loads / (kLoadsPerClock * arch_of(task).multiprocessors), arch_of(task));
     return work;
   }
