@@ -85,7 +85,8 @@ class PlanVerifier : private Faults {
       const bool pairs = layout == TensorLayout::n2chw;
       if (pairs == is_half(plan_.precision) && element_words(layout) == 1) return;
       if (!is_half(plan_.precision)) {
-        add("{} is {} with fp32, it must be nchw or nchw4: a word of it holds two halves", tensor, to_string(layout));
+        add("{} is {} with fp32, it must be nchw or nchw4, the layouts of floats that baked code knows", tensor,
+            to_string(layout));
       } else {
         add("{} is {} with {}, it must be n2chw: a thread computes the two images that share a word", tensor,
             to_string(layout), to_string(plan_.precision));

@@ -427,6 +427,7 @@ TEST_CASE(
   const burin::Network network = model_of_every_provider().import();
   CompileOptions options;
   options.precisions = {burin::Precision::fp16};
+  options.precisions.of_layers["conv_warpgroup_tf32"] = burin::Precision::tf32;
   options.kernels = burin::parse_kernel_kinds(kKernels);
   const burin::Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
   FakeDriver driver;

@@ -174,8 +174,8 @@ TEST_CASE("tf32_is_refused_where_no_kernel_rounds_to_it") {
     return outcome.err;
   };
   CHECK_THAT(fault({"--precision", "tf32", "--kernels", "dense"}),
-             Contains("--precision tf32: none of the kernels that --kernels asks for rounds to it; gathered_rows and "
-                      "cudnn ones do"));
+             Contains("--precision tf32: none of the kernels that --kernels asks for rounds to it; gathered_rows, "
+                      "warpgroup_tf32 and cudnn ones do"));
   CHECK_THAT(fault({"--precision", "tf32", "--plan", "groups=1"}),
              Contains("--precision tf32: none of the kernels that --plan asks for rounds to it"));
   CHECK_THAT(fault({"--precision", "tf32", "--layout", "nchw4"}), Contains("kernels that --layout nchw4 asks for"));
@@ -183,6 +183,8 @@ TEST_CASE("tf32_is_refused_where_no_kernel_rounds_to_it") {
   CHECK(compile_chain(folder, {"--precision", "tf32", "--kernels", "dense,conv2=gathered_rows"}).exit_code == 0);
   CHECK_THAT(fault({"--precision", "tf32", "--layout", "n8c8hw"}),
              Contains("--layout n8c8hw with --precision tf32") && Contains("n2chw"));
+  CHECK_THAT(fault({"--precision", "fp32", "--layout", "n4c8hw"}),
+             Contains("--layout n4c8hw with --precision fp32") && Contains("n4c8hw"));
 }
 
 TEST_CASE("the_error_that_is_noted_is_that_of_the_kernels") {

@@ -46,7 +46,7 @@ Study measured_study() {
   MadeUpTimes times;
   for (const char* algorithm :
        {"conv_baked", "conv_streamed", "conv_dense", "conv_gathered", "conv_gathered_rows", "conv_warpgroup",
-        "conv_warpgroup_tf32", "conv_depthwise", "conv_cudnn implicit_gemm", "conv_cudnn winograd", "conv_cudnn fft"}) {
+        "conv_depthwise", "conv_cudnn implicit_gemm", "conv_cudnn winograd", "conv_cudnn fft"}) {
     const auto number = static_cast<double>(times.size());
     times.emplace_back(algorithm, std::vector<std::optional<double>>{2 + number, 20 + 2 * number, 90 - 5 * number});
   }

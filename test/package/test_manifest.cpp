@@ -379,9 +379,9 @@ TEST_CASE("manifest: the plan of a template") {
         path + "its tensors are not an input, an output, a residual and weights, in this order");
   CHECK(after("tensor 0: input, f32", "tensor 0: input, f64").starts_with(path + "plan, line "));
   CHECK(after("\"tensor 0: ", "\"box 0: of tensor 0, 14x14, 1x3x4\", \"tensor 0: ") ==
-        path + "box 0: it is of tensor 0, which is not one of images in n8c8hw that the kernel reads");
+        path + "box 0: it is of tensor 0, which is not one of images in n8c8hw or n4c8hw that the kernel reads");
   CHECK(after("\"tensor 0: ", "\"box 0: all\", \"tensor 0: ")
-            .ends_with("'all' is not of the form 'of tensor N, HxW, OxHxW[, steps NxN]'"));
+            .ends_with("'all' is not of the form 'of tensor N, HxW, OxHxW[, steps NxN][, swizzled]'"));
   CHECK(after("1568 words", "1567 words") ==
         path + "the tensor 'input' has 1 x 1567 words, and an image of 8x14x14 in nchw has 1568");
 }
@@ -545,8 +545,11 @@ namespace {
 
 // The types whose values fill the layout's words.
 std::vector<ElementType> elements_in(TensorLayout layout) {
-  if (images_together(layout) == 1) return {ElementType::f32};
-  return {ElementType::f16, ElementType::bf16};
+  std::vector<ElementType> elements;
+  for (const ElementType element : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    if (can_compute_in(element, layout)) elements.push_back(element);
+  }
+  return elements;
 }
 
 }  // namespace
