@@ -3,14 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <limits>
 #include <random>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "compiler/host/executor.h"
 #include "compiler/providers/conv_warpgroup/tiles.h"
 #include "compiler/providers/conv_warpgroup_tf32/tiles.h"
 #include "compiler/providers/template_provider.h"

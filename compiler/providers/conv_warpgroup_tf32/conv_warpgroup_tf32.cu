@@ -29,9 +29,8 @@ constexpr u32 kSwizzledLines = 8;     // after which swizzled boxes have the sam
 // ---- sizes, all constants
 BURIN_DEVICE u32 groups() { return output_groups() * pixel_groups(); }
 BURIN_DEVICE u32 block_octets() { return output_groups() * output_octets(); }
-BURIN_DEVICE u32 stored_octets() {
-  return divide_up(group_outputs(), kOctetChannels);
-}  // of a group of the convolution
+// Of a group of the convolution.
+BURIN_DEVICE u32 stored_octets() { return divide_up(group_outputs(), kOctetChannels); }
 BURIN_DEVICE u32 steps() { return positions() * chunk_octets(); }
 BURIN_DEVICE u32 step_bytes() { return output_octets() * kOctetStepBytes; }
 BURIN_DEVICE u32 panel_bytes() { return steps() * step_bytes(); }
@@ -120,8 +119,9 @@ BURIN_DEVICE void multiply_chunk(const Sums& sums, u32 buffer, const Seat& seat,
 
 // ---- the beginning and the end of a tile
 
-// visit(octet of the warpgroup, byte of the image where the lane's first place lies, whether the channels of both are
-// there) for each octet of output channels that the pixel has; the second place lies half a line behind.
+// visit(octet of the warpgroup, byte of the image where the lane's first place lies, its channel of the convolution's
+// group) for each octet of output channels that the pixel has; the second place lies half a line behind, and is of the
+// fourth channel behind.
 template <typename Visit>
 BURIN_DEVICE void for_each_octet(const Tile& tile, const Seat& seat, Visit visit) {
   const u32 row = tile.out_row + seat.row, col = tile.out_col + seat.col;
