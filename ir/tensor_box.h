@@ -53,7 +53,9 @@ struct BoxAxes {
 BoxAxes axes_of(const TensorBox& box, const KernelTensor& tensor, int batch);
 
 // Where a byte of a box is copied to that would lie at `address` of shared memory were the box not swizzled.
-constexpr std::uint32_t swizzled_address(std::uint32_t address) { return address ^ (address / 128 % 8 * 16); }
+constexpr std::uint32_t swizzled_address(std::uint32_t address) {
+  return address ^ (address / kBoxTargetAlignment % 8 * 16);
+}
 
 // "of tensor 0, 14x14, 4x8x10[, steps 2x2][, swizzled]": the images' rows and columns, then the octets, rows and
 // columns of a box.

@@ -131,13 +131,19 @@ std::vector<Candidate> quick_candidates(const Task& task,
   return candidates;
 }
 
-// Of tensors in which four or eight lie side by side: else most of eight would be filling, and for few kernels of one
-// image are as fast.
+// Tensors in which four or eight lie side by side have as many: else most of eight would be filling, and for few images
+// kernels of one are as fast.
 constexpr int kLeastImages = 5;
 
 // Whether a layer's tensors in a network follow from the batch size.
 bool has_free_layout(const ConvLayer& layer, const CompileOptions& options) {
   return factors_of(options.precisions.of(layer.name)) != FactorType::f32 && !options.layout;
+}
+
+// Floats in lines are multiplied by warpgroups, which code for sm_90 alone has: elsewhere depthwise layers alone would
+// be in lines, between conversions.
+bool multiplies_lines(TensorLayout lines, const CompileOptions& options) {
+  return lines != TensorLayout::n4c8hw || options.archs == std::vector<std::string>{"sm_90"};
 }
 
 // The convolution in the formats in which a network has it. They follow the precision and the layouts, or where
@@ -151,7 +157,7 @@ Task formatted_task(const Operator& op, const ConvLayer& layer, const CompileOpt
   std::vector<std::optional<TensorLayout>> layouts;
   // For few images FP32 is as fast to move, and most kernels know it.
   if (is_free && (batch >= kLeastImages || !is_asked)) {
-    layouts.emplace_back(batch >= kLeastImages ? lines : TensorLayout::nchw);
+    layouts.emplace_back(batch >= kLeastImages && multiplies_lines(lines, options) ? lines : TensorLayout::nchw);
   } else {
     layouts.push_back(options.layout);
   }
@@ -424,8 +430,8 @@ GraphChoices graph_choices(const CompileOptions& options) {
 }
 
 Network in_formats(Network network, const CompileOptions& options, int batch) {
-  const auto has_lines = [](Precision precision) { return factors_of(precision) != FactorType::f32; };
-  const bool computes_plain = !options.precisions.any(is_half) && !options.precisions.any(has_lines) &&
+  const auto rounds = [](Precision precision) { return factors_of(precision) != FactorType::f32; };
+  const bool computes_plain = !options.precisions.any(is_half) && !options.precisions.any(rounds) &&
                               options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
                               options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
   const bool separate = network.separate;

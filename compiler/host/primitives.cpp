@@ -437,7 +437,7 @@ u32 word_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 pair) {
   const u32 place = operands.b + k / 8 * operands.next_rows + octet * operands.next_octet + k % 8 * 16;
   return shared_load_word(place, pair * kWordBytes);
 }
-// Of a product whose first matrix is in registers: a value in TF32.
+// The second matrix of a product whose first one is in registers has words of one value, in TF32.
 u32 value_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 column) {
   const u32 place = operands.b + k / 4 * operands.next_rows + octet * operands.next_octet + column * 16;
   return shared_load_word(place, k % 4 * kWordBytes);

@@ -80,6 +80,18 @@ BURIN_DEVICE Turn after(Turn turn) {
 
 BURIN_DEVICE u32 before(const Turn& turn) { return (turn.buffer == 0 ? buffers() : turn.buffer) - 1; }
 
+// Each of so many warps releases a buffer when it has emptied it. All threads of the block call it.
+BURIN_DEVICE void init_gates(u32 thread, u32 warps) {
+  if (thread == 0) {
+#pragma unroll
+    for (u32 buffer = 0; buffer < static_cast<u32>(buffers()); ++buffer) {
+      burin_dev_gate_init(buffer);
+      burin_dev_gate_init_released(kEmptyGates + buffer, warps);
+    }
+  }
+  burin_dev_barrier();
+}
+
 // ---- filling
 BURIN_DEVICE void copy_panels(const float* weights, u32 chunk, const Turn& turn) {
   burin_dev_gate_expect(turn.buffer, activation_bytes() + panels_bytes());

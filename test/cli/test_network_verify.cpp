@@ -327,6 +327,20 @@ TEST_CASE("networks_in_tf32_keep_floats_between_layers_whatever_the_batch") {
   CHECK(nlohmann::json::parse(json.out).at("programs").at(0).at("outputs").at(0).at("relative_error") > 1e-6);
 }
 
+TEST_CASE("networks_in_tf32_stay_in_nchw_where_no_warpgroup_multiplies") {
+  const ScratchFolder folder;
+  folder.write("m.onnx", branched_model().bytes());
+  for (const std::string archs : {"sm_80", "sm_80,sm_90"}) {
+    const Outcome outcome = run_burin({"compile", folder / "m.onnx", "--arch", archs, "-o", folder / "p.burin",
+                                       "--no-cache", "--batch", "8", "--precision", "tf32"});
+    CAPTURE(archs, outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    const burin::Package package = burin::read_package(folder / "p.burin");
+    REQUIRE_FALSE(package.manifest.kernels.empty());
+    for (const burin::Kernel& kernel : package.manifest.kernels) CHECK(kernel.form.output().format().is_plain());
+  }
+}
+
 TEST_CASE("networks_of_few_images_keep_fp32_between_layers_that_multiply_halves") {
   const ScratchFolder folder;
   for (const std::string precision : {"fp16", "bf16"}) {

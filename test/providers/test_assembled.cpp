@@ -73,7 +73,7 @@ TEST_CASE("assembled templates: for GPUs without asynchronous copies") {
 
 namespace {
 
-// Of halves in n8c8hw, or of floats in n4c8hw in TF32.
+// Products are of halves in n8c8hw, or of floats in n4c8hw in TF32.
 struct GroupProducts {
   OperatorCase sample;
   ProviderCheck options;

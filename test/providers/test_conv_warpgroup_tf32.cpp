@@ -42,7 +42,7 @@ struct FloatCase {
   std::vector<Candidate> propose(const Network& network, const ProposeOptions& options) const {
     return find_provider(kTf32Provider)->propose(task_of(network, network.operators.back(), check), options);
   }
-  // Of up to `count` candidates; how many there were.
+  // Checks up to `count` candidates; how many there were.
   int run(int count = 1) const {
     const Network network = network_of(edge);
     int checked = 0;

@@ -47,7 +47,7 @@ TEST_CASE("providers: weighted sums of rows and columns") { check_all(resample_c
 TEST_CASE("providers: halves") { check_all(half_cases()); }
 namespace {
 
-// Of 1 to 12 channels and 1 to 9 images; what fills up channels is zero.
+// The cases have 1 to 12 channels and 1 to 9 images; what fills up channels is zero.
 void check_octets(const TensorFormat& octets) {
   const std::vector<OperatorCase> cases = octet_cases(octets);
   REQUIRE_FALSE(cases.empty());

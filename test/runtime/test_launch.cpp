@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <new>
 #include <string_view>
@@ -386,10 +387,15 @@ struct BoxSample {
 
   FakeDriver fake;
   Device device = Device::open(0);
-  std::shared_ptr<Package> described =
-      sample_package({}, [](std::vector<Kernel>& kernels) { kernels.push_back(sample_box_kernel("conv3")); });
+  std::shared_ptr<Package> described;
   LoadedPackage package{device, described, "sample"};
   DeviceBuffer input{device, 3 * 14 * 14 * 128}, output{device, 3 * 2 * 14 * 14 * 128};
+
+  explicit BoxSample(const std::function<void(TemplatePlan&)>& edit = [](TemplatePlan&) {})
+      : described(sample_package({}, [&](std::vector<Kernel>& kernels) {
+          kernels.push_back(sample_box_kernel("conv3"));
+          edit_template(kernels.back(), edit);
+        })) {}
 
   LaunchIo io(int batch) { return {input.data(), output.data(), nullptr, batch}; }
 };
@@ -416,6 +422,14 @@ TEST_CASE("launch: boxes are made of the input's address and the batch") {
   }
   CHECK(sample.fake.calls_of("cuTensorMapEncodeTiled") == 4);
   CHECK(sample.fake.faults() == std::vector<std::string>{});
+}
+
+TEST_CASE("launch: the driver is told of a swizzled box") {
+  BoxSample sample([](TemplatePlan& plan) { plan.form.boxes.front().swizzled = true; });
+  const LoadedKernel kernel = sample.package.kernel("conv3", 4);
+  kernel.launch(nullptr, sample.io(8));
+  REQUIRE(sample.fake.launches().size() == 1);
+  CHECK(sample.fake.launches()[0].boxes[0].swizzled);
 }
 
 TEST_CASE("launch: boxes go into a graph") {

@@ -331,14 +331,7 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
 BURIN_KERNEL void burin_kernel(const float*, float* output, const float* other, const float* weights,
                                const TensorBox box, i32 batch) {
   const u32 thread = burin_dev_thread();
-  if (thread == 0) {
-#pragma unroll
-    for (u32 buffer = 0; buffer < static_cast<u32>(buffers()); ++buffer) {
-      burin_dev_gate_init(buffer);
-      burin_dev_gate_init_released(kEmptyGates + buffer, groups() * kGroupWarps);
-    }
-  }
-  burin_dev_barrier();
+  init_gates(thread, groups() * kGroupWarps);
   if (thread >= groups() * kGroupThreads) {
     fill(box, weights, batch, thread % kWarpThreads);
   } else {

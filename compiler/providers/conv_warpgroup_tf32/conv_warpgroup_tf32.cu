@@ -29,7 +29,7 @@ constexpr u32 kSwizzledLines = 8;     // after which swizzled boxes have the sam
 // ---- sizes, all constants
 BURIN_DEVICE u32 groups() { return output_groups() * pixel_groups(); }
 BURIN_DEVICE u32 block_octets() { return output_groups() * output_octets(); }
-// Of a group of the convolution.
+// A group of the convolution has so many octets of outputs.
 BURIN_DEVICE u32 stored_octets() { return divide_up(group_outputs(), kOctetChannels); }
 BURIN_DEVICE u32 steps() { return positions() * chunk_octets(); }
 BURIN_DEVICE u32 step_bytes() { return output_octets() * kOctetStepBytes; }
@@ -59,7 +59,7 @@ BURIN_DEVICE u32 first_line(const Seat& seat) {
 struct ProductSums {
   float of[kMostOutputOctets * 4];
 };
-// Of each product by itself, since registers hold what one instruction adds to.
+// Each product has an array of its own, since registers hold what one instruction adds to.
 struct Sums {
   ProductSums& first;
   ProductSums& second;
@@ -222,14 +222,7 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
 BURIN_KERNEL void burin_kernel(const float*, float* output, const float* other, const float* weights,
                                const TensorBox box, i32 batch) {
   const u32 thread = burin_dev_thread();
-  if (thread == 0) {
-#pragma unroll
-    for (u32 buffer = 0; buffer < static_cast<u32>(buffers()); ++buffer) {
-      burin_dev_gate_init(buffer);
-      burin_dev_gate_init_released(kEmptyGates + buffer, groups() * kGroupWarps);
-    }
-  }
-  burin_dev_barrier();
+  init_gates(thread, groups() * kGroupWarps);
   if (thread >= groups() * kGroupThreads) {
     fill(box, weights, batch, thread % kWarpThreads);
   } else {
