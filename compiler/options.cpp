@@ -94,7 +94,7 @@ void check_kinds(const Network& network, const CompileOptions& options) {
   const auto knows_halves = [&](const ConvLayer& layer) {
     const std::string& kind = kinds.of(layer.name);
     return kind == "conv_gathered" || kind == "conv_gathered_rows" || kind == "conv_warpgroup" ||
-           kind == "conv_depthwise";
+           kind == "conv_warpgroup_rows" || kind == "conv_depthwise";
   };
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",
@@ -118,15 +118,16 @@ void check_tf32(const Network& network, const CompileOptions& options) {
   const bool in_fours = options.layout == TensorLayout::nchw4;
   const auto may_round = [&](const ConvLayer& layer) {
     const std::string& kind = options.kernels.of(layer.name);
-    const bool has_kind = kind == "conv_gathered_rows" || kind == "conv_warpgroup_tf32" || kind == kCudnnProvider ||
+    const bool has_kind = kind == "conv_gathered_rows" || kind == "conv_warpgroup_rows" ||
+                          kind == "conv_warpgroup_tf32" || kind == kCudnnProvider ||
                           (kind == kAutoKind && options.plan.empty());
     return in_tf32(layer) && has_kind && !in_fours && !options.skip_dead_tiles;
   };
   if (std::ranges::none_of(network.layers, in_tf32) || std::ranges::any_of(network.layers, may_round)) return;
   const bool asks_for_kinds = options.kernels.any([](const std::string& kind) { return kind != kAutoKind; });
   fail(ErrorKind::usage,
-       "--precision tf32: none of the kernels that {} asks for rounds to it; gathered_rows, warpgroup_tf32 and cudnn "
-       "ones do",
+       "--precision tf32: none of the kernels that {} asks for rounds to it; gathered_rows, warpgroup_rows, "
+       "warpgroup_tf32 and cudnn ones do",
        in_fours                  ? "--layout nchw4"
        : options.skip_dead_tiles ? "--skip-dead-tiles"
        : asks_for_kinds          ? "--kernels"

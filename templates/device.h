@@ -118,6 +118,8 @@ BURIN_PRIMITIVE void burin_dev_cluster_barrier();
 BURIN_PRIMITIVE void burin_dev_cluster_leave();
 // Shared memory of the block with this rank in the cluster, at the place of this block's address.
 BURIN_PRIMITIVE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank);
+// Four words at an address that is a multiple of 16.
+BURIN_PRIMITIVE f32x4 burin_dev_cluster_load4(u32 base, u32 offset, u32 rank);
 
 // Asks for `bytes` of the program from `code` on to be brought near; no effect but on time. Every thread of the block
 // asks for its share.
@@ -193,6 +195,18 @@ BURIN_PRIMITIVE void burin_dev_group_multiply_f16(float* sums, u32 octets, u32 a
                                                   u32 b_offset, u32 next_rows, u32 next_octet);
 BURIN_PRIMITIVE void burin_dev_group_multiply_bf16(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,
                                                    u32 b_offset, u32 next_rows, u32 next_octet);
+// The same where a column of the second matrix has its rows side by side: row k of column c lies at byte (k / 8)
+// next_rows + 16 c + 2 (k % 8). In TF32 the matrices are 64 x 8 and 8 x 8 `octets` values of a word, and both are cut
+// into fours: the first has row r and column k at byte 256 (r / 8) + 128 (k / 4) + 16 (r % 8) + 4 (k % 4), the second
+// row k of column c at byte (k / 4) next_rows + 16 c + 4 (k % 4).
+BURIN_PRIMITIVE void burin_dev_group_multiply_columns_f16(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,
+                                                          u32 b_offset, u32 next_rows);
+BURIN_PRIMITIVE void burin_dev_group_multiply_columns_bf16(float* sums, u32 octets, u32 a_base, u32 a_offset,
+                                                           u32 b_base, u32 b_offset, u32 next_rows);
+BURIN_PRIMITIVE void burin_dev_group_multiply_columns_tf32(float* sums, u32 octets, u32 a_base, u32 a_offset,
+                                                           u32 b_base, u32 b_offset, u32 next_rows);
+// Before a barrier behind which warpgroups multiply what threads have stored to shared memory: each of those threads.
+BURIN_PRIMITIVE void burin_dev_group_offer();
 // The same with 64 x 32 halves, of which two of each four columns are stored, and 32 rows. `places` are those of
 // burin_dev_multiply_sparse_f16(), of the warp's 16 rows.
 BURIN_PRIMITIVE void burin_dev_group_multiply_sparse_f16(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,

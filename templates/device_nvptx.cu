@@ -238,7 +238,7 @@ BURIN_INLINE void burin_dev_prefetch_box(const TensorBox* box) {
 
 // ---- warpgroups: how many registers an instruction has depends on its octets, so it is written when those are known
 // (compiler/emit/group_products.h). Here are the descriptors of what it multiplies.
-BURIN_PRIMITIVE void burin_emit_group_product(float* sums, u32 octets, u32 type, u64 a, u64 b);
+BURIN_PRIMITIVE void burin_emit_group_product(float* sums, u32 octets, u32 type, u32 columns, u64 a, u64 b);
 BURIN_PRIMITIVE void burin_emit_sparse_group_product(float* sums, u32 octets, u32 type, u64 a, u64 b, u32 places,
                                                      u32 pair);
 BURIN_PRIMITIVE void burin_emit_register_group_product(float* sums, u32 octets, u32 a0, u32 a1, u32 a2, u32 a3, u64 b);
@@ -247,8 +247,10 @@ BURIN_PRIMITIVE void burin_emit_group_wait(float* sums, u32 octets, u32 pending)
 BURIN_PRIMITIVE void burin_emit_group_release(u32 pending);
 // Addresses and distances are in units of 16 bytes. `offset` is added behind the division, where it is a constant.
 // `leading`: from eight values of the reduction to the next eight; `stride`: from eight rows, or columns, to the next.
+// In a cluster an address also says whose memory it is, in bits that a descriptor does not have.
 BURIN_DEVICE u64 matrix_descriptor(u32 base, u32 offset, u32 leading, u32 stride) {
-  const u32 address = (u32)(u64)shared_address(base, 0);
+  constexpr u32 kOwnMemory = (1 << 18) - 1;
+  const u32 address = (u32)(u64)shared_address(base, 0) & kOwnMemory;
   return (u64)(address / 16 + offset / 16) | (u64)(leading / 16) << 16 | (u64)(stride / 16) << 32;
 }
 BURIN_INLINE void burin_dev_group_begin(float* sums, u32 octets) { burin_emit_group_begin(sums, octets); }
@@ -273,7 +275,7 @@ BURIN_INLINE void burin_dev_group_multiply_tf32(float* sums, u32 octets, u32x4 a
 #define BURIN_GROUP_MULTIPLY(name, type)                                                                            \
   BURIN_INLINE void burin_dev_group_multiply_##name(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,  \
                                                     u32 b_offset, u32 next_rows, u32 next_octet) {                  \
-    burin_emit_group_product(sums, octets, type, matrix_descriptor(a_base, a_offset, 128, 256),                     \
+    burin_emit_group_product(sums, octets, type, 0, matrix_descriptor(a_base, a_offset, 128, 256),                  \
                              matrix_descriptor(b_base, b_offset, next_rows, next_octet));                           \
   }                                                                                                                 \
   BURIN_INLINE void burin_dev_group_multiply_sparse_##name(float* sums, u32 octets, u32 a_base, u32 a_offset,       \
@@ -282,8 +284,19 @@ BURIN_INLINE void burin_dev_group_multiply_tf32(float* sums, u32 octets, u32x4 a
     burin_emit_sparse_group_product(sums, octets, type, matrix_descriptor(a_base, a_offset, 128, 256),              \
                                     matrix_descriptor(b_base, b_offset, next_rows, next_octet), places, pair);      \
   }
-BURIN_GROUP_MULTIPLY(f16, 1)  // ir/element_type.h's ElementType
+BURIN_GROUP_MULTIPLY(f16, 1)  // ir/factor_type.h's FactorType
 BURIN_GROUP_MULTIPLY(bf16, 2)
+#define BURIN_GROUP_MULTIPLY_COLUMNS(name, type)                                                               \
+  BURIN_INLINE void burin_dev_group_multiply_columns_##name(float* sums, u32 octets, u32 a_base, u32 a_offset, \
+                                                            u32 b_base, u32 b_offset, u32 next_rows) {         \
+    burin_emit_group_product(sums, octets, type, 1, matrix_descriptor(a_base, a_offset, 128, 256),             \
+                             matrix_descriptor(b_base, b_offset, next_rows, 128));                             \
+  }
+BURIN_GROUP_MULTIPLY_COLUMNS(f16, 1)
+BURIN_GROUP_MULTIPLY_COLUMNS(bf16, 2)
+BURIN_GROUP_MULTIPLY_COLUMNS(tf32, 3)
+// Products read shared memory as copies do, past the threads' own order.
+BURIN_INLINE void burin_dev_group_offer() { __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- clusters
 BURIN_INLINE void burin_dev_cluster_barrier() {
@@ -299,6 +312,16 @@ BURIN_INLINE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank) {
   float value;
   __asm__("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"((u32)(u64)shared_address(base, 0)), "r"(rank));
   __asm__ volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(mapped + offset) : "memory");
+  return value;
+}
+BURIN_INLINE f32x4 burin_dev_cluster_load4(u32 base, u32 offset, u32 rank) {
+  u32 mapped;
+  f32x4 value;
+  __asm__("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"((u32)(u64)shared_address(base, 0)), "r"(rank));
+  __asm__ volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(value[0]), "=f"(value[1]), "=f"(value[2]), "=f"(value[3])
+                   : "r"(mapped + offset)
+                   : "memory");
   return value;
 }
 #endif

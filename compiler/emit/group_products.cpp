@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/factor_type.h"
 
 namespace burin {
 namespace {
@@ -76,20 +76,23 @@ void write_instruction(llvm::CallInst& call, std::string_view text, std::vector<
 }
 
 void write_product(llvm::CallInst& call, bool sparse) {
-  const unsigned octets = constant_argument(call, 1), type = constant_argument(call, 2);
-  const std::string_view element = type == static_cast<unsigned>(ElementType::bf16) ? "bf16" : "f16";
-  // Sums are added to (the predicate), nothing is negated, and the octets' halves lie side by side (the last number).
-  std::vector<llvm::Value*> operands = {call.getArgOperand(3), call.getArgOperand(4)};
+  const unsigned octets = constant_argument(call, 1);
+  const auto type = static_cast<FactorType>(constant_argument(call, 2));
+  const std::string_view element = type == FactorType::tf32 ? "tf32" : type == FactorType::bf16 ? "bf16" : "f16";
+  // Sums are added to (the predicate), nothing is negated. Of halves a last number says whether those of an octet lie
+  // side by side, in place of those of a column.
   if (!sparse) {
-    write_instruction(
-        call,
-        fmt::format("{{\n\t.reg .pred add;\n\tsetp.eq.u32 add, 0, 0;\n\t"
-                    "wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {{@s}}, @0, @1, add, 1, 1, 0, 1;\n\t}}",
-                    octets * 8, element, element),
-        operands, "l,l,");
+    const bool by_columns = constant_argument(call, 3) != 0;
+    const unsigned depth = type == FactorType::tf32 ? 8 : 16;
+    const std::string_view order = type == FactorType::tf32 ? "" : by_columns ? ", 0, 0" : ", 0, 1";
+    write_instruction(call,
+                      fmt::format("{{\n\t.reg .pred add;\n\tsetp.eq.u32 add, 0, 0;\n\t"
+                                  "wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} {{@s}}, @0, @1, add, 1, 1{};\n\t}}",
+                                  octets * 8, depth, element, element, order),
+                      {call.getArgOperand(4), call.getArgOperand(5)}, "l,l,");
     return;
   }
-  operands.push_back(call.getArgOperand(5));
+  const std::vector<llvm::Value*> operands = {call.getArgOperand(3), call.getArgOperand(4), call.getArgOperand(5)};
   write_instruction(
       call,
       fmt::format("{{\n\t.reg .pred add;\n\tsetp.eq.u32 add, 0, 0;\n\t"

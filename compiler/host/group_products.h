@@ -17,11 +17,16 @@ namespace burin {
 // Where the matrices of a product lie (templates/device.h), in bytes of shared memory; the first one may be in
 // registers.
 struct GroupOperands {
+  // Which values of the second matrix lie side by side, 16 bytes of them: halves of a row in an octet, or of a column
+  // in eight rows, or words of a column in four rows.
+  enum class Order { octets, columns, words };
+
   std::optional<std::uint32_t> a;
   std::uint32_t b = 0;
   std::uint32_t next_rows = 0, next_octet = 0;
   std::uint32_t octets = 0;
   std::uint32_t depth = 16;  // rows of the second matrix
+  Order order = Order::octets;
 };
 
 class GroupProducts {

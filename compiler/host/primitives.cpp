@@ -257,6 +257,12 @@ float cluster_load(u32 base, u32 offset, u32 rank) noexcept {
   require(Block::current().cluster_load(base + offset, rank, value));
   return value;
 }
+f32x4 cluster_load4(u32 base, u32 offset, u32 rank) noexcept {
+  require_shared_quad("cluster load of", base + offset);
+  f32x4 value{};
+  for (u32 i = 0; i < kQuad; ++i) value[i] = cluster_load(base, offset + i * kWordBytes, rank);
+  return value;
+}
 
 void barrier() noexcept { Block::current().barrier(); }
 void keep_order(u32) noexcept {}  // what a thread does keeps its order anyway
@@ -429,18 +435,35 @@ struct GroupRow {
   bool stored[kMaxDepth];
 };
 
-u32 word_of_a(const GroupOperands& operands, u32 row, u32 column) {
-  const u32 place = operands.a.value() + row / 8 * 256 + column / 8 * 128 + row % 8 * 16 + column % 8 / 2 * kWordBytes;
+// What lies in shared memory, if whoever stored it has offered it to products.
+u32 load_operand(u32 place) {
+  Block& block = Block::current();
+  require(block.shared().check_offered(place));
   return shared_load_word(place, 0);
 }
-u32 word_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 pair) {
-  const u32 place = operands.b + k / 8 * operands.next_rows + octet * operands.next_octet + k % 8 * 16;
-  return shared_load_word(place, pair * kWordBytes);
+
+u32 word_of_a(const GroupOperands& operands, u32 row, u32 column) {
+  return load_operand(operands.a.value() + row / 8 * 256 + column / 8 * 128 + row % 8 * 16 +
+                      column % 8 / 2 * kWordBytes);
 }
-// The second matrix of a product whose first one is in registers has words of one value, in TF32.
-u32 value_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 column) {
-  const u32 place = operands.b + k / 4 * operands.next_rows + octet * operands.next_octet + column * 16;
-  return shared_load_word(place, k % 4 * kWordBytes);
+// Where the value of a row and a column of an octet lies, whose word holds that of the next column, or row, too.
+u32 word_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 column) {
+  const u32 first = operands.b + octet * operands.next_octet;
+  switch (operands.order) {
+    case GroupOperands::Order::octets:
+      return load_operand(first + k / 8 * operands.next_rows + k % 8 * 16 + column / 2 * kWordBytes);
+    case GroupOperands::Order::columns:
+      return load_operand(first + k / 8 * operands.next_rows + column * 16 + k % 8 / 2 * kWordBytes);
+    case GroupOperands::Order::words:
+      return load_operand(first + k / 4 * operands.next_rows + column * 16 + k % 4 * kWordBytes);
+  }
+  return 0;
+}
+template <FactorType kType>
+float factor_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 column) {
+  const bool by_octets = operands.order == GroupOperands::Order::octets;
+  const u32 part = operands.order == GroupOperands::Order::words ? 0 : (by_octets ? column : k) % 2;
+  return factor_of<kType>(word_of_b(operands, octet, k, column), part);
 }
 // The thread's first row in the warpgroup; the second one is eight below.
 u32 first_group_row(u32 thread) { return thread % kGroupThreads / 32 * kRowsOfWarp + thread % 32 / 4; }
@@ -448,17 +471,11 @@ u32 first_group_row(u32 thread) { return thread % kGroupThreads / 32 * kRowsOfWa
 // The operands' words that the thread reads.
 void look_at(const GroupOperands& operands) {
   const u32 number = thread(), stored = 16;
-  if (!operands.a) {
-    for (u32 octet = 0; octet < operands.octets; ++octet) {
-      for (u32 i = 0; i < 2 * operands.depth; ++i) value_of_b(operands, octet, i / 2, number % 4 * 2 + i % 2);
-    }
-    return;
-  }
-  for (u32 half = 0; half < 2; ++half) {
+  for (u32 half = 0; operands.a && half < 2; ++half) {
     for (u32 column = 0; column < stored; column += 2) word_of_a(operands, first_group_row(number) + half * 8, column);
   }
   for (u32 octet = 0; octet < operands.octets; ++octet) {
-    for (u32 k = 0; k < operands.depth; ++k) word_of_b(operands, octet, k, number % 4);
+    for (u32 i = 0; i < 2 * operands.depth; ++i) word_of_b(operands, octet, i / 2, number % 4 * 2 + i % 2);
   }
 }
 
@@ -469,34 +486,52 @@ void add_group_product(float* sums, const GroupOperands& operands, const GroupRo
   const u32 pair = thread() % 4;
   for (u32 octet = 0; octet < operands.octets; ++octet) {
     for (u32 k = 0; k < operands.depth; ++k) {
-      const u32 word = word_of_b(operands, octet, k, pair);
-      for (u32 i = 0; i < kQuad; ++i) {
-        if (!rows[i / 2].stored[k]) continue;
-        values[octet * kQuad + i] +=
-            static_cast<double>(rows[i / 2].values[k]) * static_cast<double>(factor_of<kType>(word, i % 2));
+      for (u32 column = 0; column < 2; ++column) {
+        const auto factor = static_cast<double>(factor_of_b<kType>(operands, octet, k, pair * 2 + column));
+        for (u32 half = 0; half < 2; ++half) {
+          if (!rows[half].stored[k]) continue;
+          values[octet * kQuad + half * 2 + column] += static_cast<double>(rows[half].values[k]) * factor;
+        }
       }
     }
   }
 }
 
-GroupOperands group_operands(u32 octets, u32 a, u32 b, u32 next_rows, u32 next_octet, u32 depth) {
+GroupOperands group_operands(u32 octets, u32 a, u32 b, u32 next_rows, u32 next_octet, u32 depth,
+                             GroupOperands::Order order = GroupOperands::Order::octets) {
   Block::current().warp_action(a * 31 + b);
-  return {a, b, next_rows, next_octet, octets, depth};
+  return {a, b, next_rows, next_octet, octets, depth, order};
+}
+
+// All of a row is stored.
+template <FactorType kType>
+void multiply_whole(float* sums, const GroupOperands& operands) {
+  constexpr u32 kValues = kWordValues<kType>;
+  GroupRow rows[2] = {};
+  for (u32 half = 0; half < 2; ++half) {
+    for (u32 k = 0; k < operands.depth; ++k) {
+      const u32 word = word_of_a(operands, first_group_row(thread()) + half * 8, k * 2 / kValues);
+      rows[half].values[k] = factor_of<kType>(word, k % kValues);
+      rows[half].stored[k] = true;
+    }
+  }
+  add_group_product<kType>(sums, operands, rows);
 }
 
 template <FactorType kType>
 void group_multiply(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base, u32 b_offset, u32 next_rows,
                     u32 next_octet) noexcept {
-  const GroupOperands operands =
-      group_operands(octets, a_base + a_offset, b_base + b_offset, next_rows, next_octet, 16);
-  GroupRow rows[2] = {};
-  for (u32 half = 0; half < 2; ++half) {
-    for (u32 k = 0; k < operands.depth; ++k) {
-      rows[half].values[k] = factor_of<kType>(word_of_a(operands, first_group_row(thread()) + half * 8, k), k % 2);
-      rows[half].stored[k] = true;
-    }
-  }
-  add_group_product<kType>(sums, operands, rows);
+  multiply_whole<kType>(sums, group_operands(octets, a_base + a_offset, b_base + b_offset, next_rows, next_octet, 16));
+}
+
+template <FactorType kType>
+void group_multiply_columns(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base, u32 b_offset,
+                            u32 next_rows) noexcept {
+  constexpr bool kWords = kType == FactorType::tf32;
+  constexpr u32 kOctetBytes = 128, kDepth = kWords ? 8 : 16;
+  const auto order = kWords ? GroupOperands::Order::words : GroupOperands::Order::columns;
+  multiply_whole<kType>(
+      sums, group_operands(octets, a_base + a_offset, b_base + b_offset, next_rows, kOctetBytes, kDepth, order));
 }
 
 template <FactorType kType>
@@ -531,7 +566,8 @@ void group_multiply_sparse(float* sums, u32 octets, u32 a_base, u32 a_offset, u3
 
 void group_multiply_tf32(float* sums, u32 octets, u32x4 a, u32 b_base, u32 b_offset) noexcept {
   constexpr u32 kMeetForRegisters = 96, kDepth = 8;
-  const GroupOperands operands = {std::nullopt, b_base + b_offset, 128, 256, octets, kDepth};
+  const GroupOperands operands = {std::nullopt, b_base + b_offset,          128, 256, octets,
+                                  kDepth,       GroupOperands::Order::words};
   const Block::Warp warp = Block::current().meet_warp(kMeetForRegisters, {a[0], a[1], a[2], a[3], operands.b, octets});
   std::span<double> values;
   require(Block::current().products().add(sums, operands, values));
@@ -539,13 +575,14 @@ void group_multiply_tf32(float* sums, u32 octets, u32x4 a, u32 b_base, u32 b_off
     for (u32 k = 0; k < kDepth; ++k) {
       for (u32 i = 0; i < kQuad; ++i) {
         const float of_a = factor_of<FactorType::tf32>(warp[warp.lane / 4 * 4 + k % 4][i / 2 + k / 4 * 2], 0);
-        const float of_b = factor_of<FactorType::tf32>(value_of_b(operands, octet, k, warp.lane % 4 * 2 + i % 2), 0);
+        const float of_b = factor_of_b<FactorType::tf32>(operands, octet, k, warp.lane % 4 * 2 + i % 2);
         values[octet * kQuad + i] += static_cast<double>(of_a) * static_cast<double>(of_b);
       }
     }
   }
 }
 void group_take(u32x4*, u32x4*) noexcept {}
+void group_offer() noexcept { Block::current().shared().offer(static_cast<int>(thread())); }
 
 void group_begin(float*, u32) noexcept { Block::current().products().begin(); }
 void group_commit() noexcept { Block::current().products().commit(); }
@@ -626,6 +663,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_cluster_barrier", address_of(cluster_barrier)},
       {"burin_dev_cluster_leave", address_of(cluster_barrier)},
       {"burin_dev_cluster_load", address_of(cluster_load)},
+      {"burin_dev_cluster_load4", address_of(cluster_load4)},
       {kAwaitLaunch, address_of(await_launch)},
       {"burin_dev_barrier", address_of(barrier)},
       {"burin_dev_keep_order", address_of(keep_order)},
@@ -645,6 +683,10 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_group_begin", address_of(group_begin)},
       {"burin_dev_group_multiply_f16", address_of(group_multiply<FactorType::f16>)},
       {"burin_dev_group_multiply_bf16", address_of(group_multiply<FactorType::bf16>)},
+      {"burin_dev_group_multiply_columns_f16", address_of(group_multiply_columns<FactorType::f16>)},
+      {"burin_dev_group_multiply_columns_bf16", address_of(group_multiply_columns<FactorType::bf16>)},
+      {"burin_dev_group_multiply_columns_tf32", address_of(group_multiply_columns<FactorType::tf32>)},
+      {"burin_dev_group_offer", address_of(group_offer)},
       {"burin_dev_group_multiply_sparse_f16", address_of(group_multiply_sparse<FactorType::f16>)},
       {"burin_dev_group_multiply_sparse_bf16", address_of(group_multiply_sparse<FactorType::bf16>)},
       {"burin_dev_group_multiply_tf32", address_of(group_multiply_tf32)},

@@ -23,6 +23,7 @@ SharedMemory::SharedMemory(int bytes, int threads)
       flights_(words_.size()),
       copiers_(static_cast<std::size_t>(threads) + kGates),
       warp_barriers_(static_cast<std::size_t>(threads)),
+      offers_(static_cast<std::size_t>(threads)),
       gates_(threads) {}
 
 void SharedMemory::begin_block() {
@@ -51,8 +52,19 @@ std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread
   word.value = value;
   word.written = interval_;
   word.written_after = warp_barriers(thread);
+  word.stored_after = offers_[static_cast<std::size_t>(thread)];
   word.writer = static_cast<std::uint16_t>(thread);
   return std::nullopt;
+}
+
+std::optional<std::string> SharedMemory::check_offered(std::uint32_t address) const {
+  if (auto fault = check_place(address)) return fault;
+  const Word& word = words_[address / kWordBytes];
+  if (word.written < first_interval_ || word.written == kInFlight) return std::nullopt;  // which a load finds
+  if (word.writer >= threads() || offers_[word.writer] > word.stored_after) return std::nullopt;
+  return fmt::format(
+      "multiplies shared memory at byte {} with a warpgroup, which {} has stored without offering it to products",
+      address, issuer(word.writer));
 }
 
 std::optional<std::string> SharedMemory::set_bits(std::uint32_t address, int thread, std::uint32_t bits) {

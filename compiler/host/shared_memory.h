@@ -36,6 +36,10 @@ class SharedMemory {
   void begin_cluster_interval() { cluster_interval_ = ++interval_; }
   // The thread has met all others of its warp at a barrier of theirs.
   void pass_warp_barrier(int thread) { ++warp_barriers_[static_cast<std::size_t>(thread)]; }
+  // What the thread has stored so far may be multiplied by warpgroups, which read past the order of threads.
+  void offer(int thread) { ++offers_[static_cast<std::size_t>(thread)]; }
+  // Whether a word that a thread has stored was offered since.
+  std::optional<std::string> check_offered(std::uint32_t address) const;
 
   std::optional<std::string> load(std::uint32_t address, int thread, float& value) {
     const std::uint32_t index = address / kWordBytes;
@@ -121,6 +125,7 @@ class SharedMemory {
     std::uint16_t reader = 0;                         // of that interval; kManyReaders: several threads
     WarpTime readers;                                 // of that interval
     std::uint32_t written_after = 0, read_after = 0;  // warp barriers that the last writer, or reader, had passed
+    std::uint32_t stored_after = 0;                   // offers of the thread that stored it
   };
   // Words in flight are chained in the order of their copies, one chain per thread and per gate: nothing is allocated.
   struct Flight {
@@ -165,6 +170,7 @@ class SharedMemory {
   std::vector<Flight> flights_;
   std::vector<Copier> copiers_;               // threads, then gates
   std::vector<std::uint32_t> warp_barriers_;  // that each thread has passed
+  std::vector<std::uint32_t> offers_;         // of each thread
   Gates gates_;
   // Intervals are counted on from block to block, so that a new block need not clear the words.
   std::uint32_t first_interval_ = 1, interval_ = 1;

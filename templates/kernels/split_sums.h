@@ -6,6 +6,7 @@
 #include "templates/kernels/template_kernel.h"
 
 constexpr u32 kMaxSplitWarps = 16, kMaxClusterSplits = 8;
+constexpr u32 kQuadsAtOnce = 4;  // of other blocks, whose loads are under way together
 constexpr u32 kSumQuadBytes = 16;
 constexpr u32 kSumWarpBytes = kWarpThreads * kSumQuadBytes;  // of a quad of each lane
 
@@ -44,9 +45,7 @@ BURIN_DEVICE f32x4 add_blocks(u32 place) {
   f32x4 parts[kMaxClusterSplits];
 #pragma unroll
   for (u32 rank = 0; rank < kMaxClusterSplits; ++rank) {
-    if (rank >= static_cast<u32>(cluster_blocks())) continue;
-#pragma unroll
-    for (u32 i = 0; i < 4; ++i) parts[rank][i] = burin_dev_cluster_load(place, i * kWordBytes, rank);
+    if (rank < static_cast<u32>(cluster_blocks())) parts[rank] = burin_dev_cluster_load4(place, 0, rank);
   }
   f32x4 sum = parts[0];
 #pragma unroll
@@ -56,14 +55,39 @@ BURIN_DEVICE f32x4 add_blocks(u32 place) {
   return sum;
 }
 
-// visit(its SumPlace, where it lies) for the thread's share of what `threads` have, of which it is number `first`.
+BURIN_DEVICE u32 quads(const SplitSums& sums) { return sums.sum_warps * sums.warp_quads * kWarpThreads; }
+BURIN_DEVICE SumPlace place_of_quad(const SplitSums& sums, u32 number) {
+  const u32 quad = number / kWarpThreads;
+  return {quad / sums.warp_quads, quad % sums.warp_quads, number % kWarpThreads};
+}
+BURIN_DEVICE u32 address_of_quad(const SplitSums& sums, u32 number) { return sums.start + number * kSumQuadBytes; }
+
+// visit(its SumPlace, where it lies) for the thread's share of the block's.
 template <typename Visit>
-BURIN_DEVICE void for_each_quad(const SplitSums& sums, u32 first, u32 threads, Visit visit) {
+BURIN_DEVICE void for_each_quad(const SplitSums& sums, u32 thread, Visit visit) {
 #pragma nounroll
-  for (u32 item = first; item < sums.sum_warps * sums.warp_quads * kWarpThreads; item += threads) {
-    const u32 quad = item / kWarpThreads;
-    visit(SumPlace{quad / sums.warp_quads, quad % sums.warp_quads, item % kWarpThreads},
-          sums.start + item * kSumQuadBytes);
+  for (u32 item = thread; item < quads(sums); item += block_threads()) {
+    visit(place_of_quad(sums, item), address_of_quad(sums, item));
+  }
+}
+
+// store(SumPlace, sums) for the thread's share of the cluster's. What the last ones at once have too many is loaded
+// again, and not stored.
+template <typename Store>
+BURIN_DEVICE void add_up_blocks(const SplitSums& sums, u32 first, Store store) {
+  const u32 threads = cluster_blocks() * block_threads(), count = quads(sums);
+  const u32 at_once = at_most(kQuadsAtOnce, divide_up(count, threads));
+#pragma nounroll
+  for (u32 item = first; item < count; item += at_once * threads) {
+    f32x4 added[kQuadsAtOnce];
+#pragma unroll
+    for (u32 i = 0; i < kQuadsAtOnce; ++i) {
+      if (i < at_once) added[i] = add_blocks(address_of_quad(sums, at_most(item + i * threads, count - 1)));
+    }
+#pragma unroll
+    for (u32 i = 0; i < kQuadsAtOnce; ++i) {
+      if (i < at_once && item + i * threads < count) store(place_of_quad(sums, item + i * threads), added[i]);
+    }
   }
 }
 
@@ -74,18 +98,17 @@ BURIN_DEVICE void add_up(const SplitSums& sums, u32 rank, Store store) {
   const u32 thread = burin_dev_thread();
   if (cluster_blocks() == 1) {
     burin_dev_barrier();
-    for_each_quad(sums, thread, block_threads(),
+    for_each_quad(sums, thread,
                   [&](const SumPlace& place, u32 at) BURIN_INLINED { store(place, add_splits(sums, at)); });
     return;
   }
   if (split_warps() > 1) {
     burin_dev_barrier();
-    for_each_quad(sums, thread, block_threads(),
+    for_each_quad(sums, thread,
                   [&](const SumPlace&, u32 at) BURIN_INLINED { burin_dev_shared_store4(at, 0, add_splits(sums, at)); });
   }
   burin_dev_cluster_barrier();
-  for_each_quad(sums, rank * block_threads() + thread, cluster_blocks() * block_threads(),
-                [&](const SumPlace& place, u32 at) BURIN_INLINED { store(place, add_blocks(at)); });
+  add_up_blocks(sums, rank * block_threads() + thread, store);
   // Not burin_dev_cluster_leave(): of what was loaded, sums that are no outputs are used by nobody, and a block whose
   // shared memory is still being loaded may not end.
   burin_dev_cluster_barrier();

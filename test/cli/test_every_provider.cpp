@@ -50,7 +50,7 @@ static_assert(kStageFiles.size() == std::size(burin::kStageNames));
 const std::string kKernels =
     "auto,conv_baked=baked,conv_dense=dense,conv_depthwise=depthwise,conv_streamed=streamed,"
     "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup,conv_cudnn=cudnn,"
-    "conv_warpgroup_tf32=warpgroup_tf32,"
+    "conv_warpgroup_rows=warpgroup_rows,conv_warpgroup_tf32=warpgroup_tf32,"
     "conv_zero_skip=zero_skip,"
     "linear_expanded=linear_expanded,linear_sparse=linear_sparse,linear=linear";
 
@@ -73,8 +73,8 @@ bool computes_in_halves(const std::string& provider) {
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> ten convolutions, a normalization over channels before the last two -> pad -> LRN -> sigmoid -> the sum
-// of both, less its largest channel, normalized and gated. Of the sum, on one side: pool -> resize -> mean -> dense
+// x (8x8x8) -> eleven convolutions, a normalization over channels before the last two -> pad -> LRN -> sigmoid -> the
+// sum of both, less its largest channel, normalized and gated. Of the sum, on one side: pool -> resize -> mean -> dense
 // fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully connected
 // layers -> z (256).
 OnnxModel model_of_every_provider() {
@@ -101,6 +101,7 @@ OnnxModel model_of_every_provider() {
   conv("conv_streamed", 3, 1, sparse_weights(kChannels * kChannels * 9, 4));
   conv("conv_gathered", 3, 1, sparse_weights(kChannels * kChannels * 9, 5));
   conv("conv_gathered_rows", 3, 1, sparse_weights(kChannels * kChannels * 9, 6));
+  conv("conv_warpgroup_rows", 3, 1, sparse_weights(kChannels * kChannels * 9, 14));
   conv("conv_warpgroup", 3, 1, sparse_weights(kChannels * kChannels * 9, 7));
   conv("conv_warpgroup_tf32", 3, 1, sparse_weights(kChannels * kChannels * 9, 13));
   // It reads halves, as the convolution before it stores them.

@@ -246,6 +246,14 @@ void draw_lines(RandomCase& drawn, const std::string& arch) {
   if (drawn.precision == Precision::tf32 && arch == "sm_90" && random.chance(0.5)) drawn.layout = TensorLayout::n4c8hw;
 }
 
+// In TF32, half of those that stay in nchw. From a stream of its own.
+void draw_warpgroups(RandomCase& drawn, const std::string& arch) {
+  constexpr std::uint64_t kStream = 0x726F7773;
+  Random random(mixed(drawn.seed ^ kStream, drawn.index));
+  drawn.on_warpgroups =
+      drawn.precision == Precision::tf32 && drawn.layout == TensorLayout::nchw && arch == "sm_90" && random.chance(0.5);
+}
+
 // The planner's plan, and zeros, also none and all. From a stream of its own.
 void draw_zeros(RandomCase& drawn) {
   constexpr std::uint64_t kStream = 0x7A65726F;
@@ -278,6 +286,7 @@ std::string_view to_string(PlanSource source) {
 std::string RandomCase::provider() const {
   if (zeros) return "conv_zero_skip";
   if (layout == TensorLayout::n4c8hw) return "conv_warpgroup_tf32";
+  if (on_warpgroups) return "conv_warpgroup_rows";
   return std::string(precision == Precision::tf32 ? "conv_gathered_rows" : kBakedProvider);
 }
 
@@ -315,6 +324,7 @@ RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string&
   draw_layer(drawn, random);
   draw_pool(drawn);
   draw_lines(drawn, arch);
+  draw_warpgroups(drawn, arch);
   draw_plan(drawn, random, arch);
   if (skips_zeros) draw_zeros(drawn);
   return drawn;

@@ -5,7 +5,7 @@
 //   burin_random_layers --count 10000                    # summary; a line for each failure
 //   burin_random_layers --seed 1 --only 4711 --verbose   # one of them again
 //   burin_random_layers --precision fp16x2               # the same layers, all in one precision
-//   burin_random_layers --precision tf32                 # the same, of conv_gathered_rows and conv_warpgroup_tf32
+//   burin_random_layers --precision tf32                 # the same, of conv_gathered_rows and kernels of warpgroups
 //   burin_random_layers --zero-skip                      # the same in fp32, with kernels of conv_zero_skip and zeros
 #include <CLI/CLI.hpp>
 #include <atomic>

@@ -1,5 +1,7 @@
 // Kernels that misuse shared memory, copies or barriers in one way each: the executor says in which, and where.
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <optional>
 #include <string>
@@ -53,6 +55,26 @@ TEST_CASE("what another block left in shared memory is gone") {
     REQUIRE(fault);
     CHECK_THAT(*fault, Contains("which no thread of the block has written"));
   }
+}
+
+TEST_CASE("what a thread has stored is multiplied by a warpgroup only where it was offered since") {
+  burin::SharedMemory memory(kSharedBytes, kThreads);
+  memory.begin_block();
+  CHECK_FALSE(memory.store(8, 1, 1.0F));
+  memory.offer(1);
+  CHECK_FALSE(memory.store(12, 1, 1.0F));
+  CHECK_FALSE(memory.store(16, 2, 1.0F));
+  memory.begin_interval();
+  CHECK_FALSE(memory.check_offered(8));
+  for (const std::uint32_t address : {12U, 16U}) {
+    const auto fault = memory.check_offered(address);
+    REQUIRE(fault);
+    CHECK_THAT(*fault, Contains(fmt::format("multiplies shared memory at byte {} with a warpgroup, which thread {} has "
+                                            "stored without offering it to products",
+                                            address, address == 12 ? 1 : 2)));
+  }
+  memory.offer(1);
+  CHECK_FALSE(memory.check_offered(12));
 }
 
 TEST_CASE("two threads store the halves of a word") {

@@ -1,0 +1,97 @@
+// Convolution of few images on the tensor cores of warpgroups: FP32 tensors, factors in halves or in TF32.
+#include "compiler/providers/conv_gathered/packing.h"
+#include "compiler/providers/conv_gathered/tiles.h"
+#include "compiler/providers/conv_warpgroup_rows/tiles.h"
+#include "compiler/providers/template_provider.h"
+#include "compiler/providers/tile_choices.h"
+
+namespace burin {
+namespace {
+
+constexpr TileChoice<WarpgroupRowTiles> kWarpgroupRowChoices[] = {
+    {"row_groups", &WarpgroupRowTiles::row_groups}, {"pixel_groups", &WarpgroupRowTiles::pixel_groups},
+    {"group_rows", &WarpgroupRowTiles::group_rows}, {"tile_cols", &WarpgroupRowTiles::tile_cols},
+    {"buffers", &WarpgroupRowTiles::buffers},       {"chunk_channels", &WarpgroupRowTiles::chunk_channels},
+    {"items", &WarpgroupRowTiles::items}};
+
+// Those of a plan, for the task's factors.
+WarpgroupRowTiles warpgroup_row_tiles_of(const TemplatePlan& plan, FactorType factors) {
+  WarpgroupRowTiles tiles{.factors = factors};
+  read_choices(plan, kWarpgroupRowChoices, tiles);
+  tiles.cluster = plan.launch().cluster_tiles;
+  return tiles;
+}
+
+class ConvWarpgroupRowsProvider : public TemplateProvider {
+ public:
+  ConvWarpgroupRowsProvider() : TemplateProvider("conv_warpgroup_rows") {}
+
+  bool is_dense() const override { return true; }
+
+ protected:
+  // Its instructions are those of one architecture, so no other may be asked for.
+  bool can(const Task& task) const override {
+    if (task.layer == nullptr || task.activity_maps || task.factors == FactorType::f32) return false;
+    constexpr int kOnlyCompute = 90;
+    const ConvShape& shape = task.layer->shape;
+    return task.archs.size() == 1 && arch_of(task).compute == kOnlyCompute &&
+           has_row_tiles(gathered_shape(shape), task.factors, arch_of(task)) && can_hold(task.factors, *task.layer);
+  }
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
+    const ConvShape shape = gathered_shape(task.layer->shape);
+    std::vector<Candidate> candidates;
+    for (const WarpgroupRowTiles& tiles : choose_warpgroup_rows(shape, task.factors, task.batch, arch_of(task))) {
+      if (static_cast<int>(candidates.size()) == options.count) break;
+      candidates.push_back(candidate(task, plan_of(task, tiles)));
+    }
+    return candidates;
+  }
+  std::vector<std::string> choices() const override { return choice_names(kWarpgroupRowChoices, {"cluster"}); }
+  double predict_us(const Task& task, const TemplatePlan& plan) const override {
+    return predict(warpgroup_row_tiles_of(plan, task.factors), gathered_shape(task.layer->shape), task.batch,
+                   arch_of(task));
+  }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
+    return plan_of(task, warpgroup_row_tiles_of(chosen, task.factors));
+  }
+  std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
+    return pack_warpgroup_rows(*task.layer, gathered_shape(task.layer->shape),
+                               warpgroup_row_tiles_of(plan, task.factors));
+  }
+
+ private:
+  // Without constants where the tiles do not fit.
+  TemplatePlan plan_of(const Task& task, const WarpgroupRowTiles& tiles) const {
+    const ConvShape shape = gathered_shape(task.layer->shape);
+    TemplatePlan plan = start(task);
+    if (!fits(tiles, shape, arch_of(task))) return plan;
+    set_narrow(plan);
+    set_convolution(plan, shape);
+    LaunchGeometry& launch = plan.launch();
+    launch.threads = tiles.threads();
+    launch.shared_bytes = static_cast<int>(tiles.shared_bytes(shape));
+    launch.cluster_tiles = tiles.cluster;
+    launch.tiles_per_image = tiles.blocks(shape);
+    set_integers(plan, {{"group_channels", shape.channels_per_group()},
+                        {"group_outputs", shape.outputs_per_group()},
+                        {"out_rows", shape.out_h()},
+                        {"out_cols", shape.out_w()},
+                        {"conv_rows", shape.conv_h()},
+                        {"conv_cols", shape.conv_w()},
+                        {"output_blocks", tiles.output_blocks(shape)},
+                        {"split_channels", tiles.split_channels(shape)},
+                        {"pitch", tiles.pitch(shape)},
+                        {"plane_pixels", tiles.plane_pixels(shape)},
+                        {"factors", static_cast<int>(task.factors)}});
+    set_pool(plan, shape);
+    write_choices(tiles, kWarpgroupRowChoices, plan);
+    plan.weights().run_words = packed_words(shape, tiles);
+    return plan;
+  }
+};
+
+}  // namespace
+
+const Provider& conv_warpgroup_rows_provider() { return the_only<ConvWarpgroupRowsProvider>(); }
+
+}  // namespace burin

@@ -1,0 +1,450 @@
+// conv_warpgroup_rows: a convolution of few images on the tensor cores of warpgroups, whose factors are rounded to
+// halves or to TF32 and whose tensors are FP32 in nchw. All weights are multiplied.
+//
+// A block has `row_groups` x 64 output channels and a tile of `pixel_groups` x `group_rows` rows of `tile_cols` pixels
+// of the convolution, with whole windows of the pool, if there is one. It goes through chunks of its input channels; the
+// blocks of a cluster have the other channels, and add up their sums at the end. While a chunk is multiplied, its threads stage the next one's activations, rounded: places of 16 bytes
+// hold eight channels of a pixel (four in TF32), and the pixels of padded rows follow each other. So the pixels of a
+// warpgroup are columns of one matrix, with those between its rows, whose sums are not used, and what another position
+// of the filter reads begins some places further on. Where pixels are strided, those that a position reads have a plane
+// of their own.
+//
+// Weights: for each set of output channels (of a group of the convolution, then the next), for each block of the
+// cluster, for each chunk, for each 64 rows, a panel; then the bias of each row of the sets. A panel: for each step, 64
+// rows by 32 bytes as burin_dev_group_multiply_columns_f16() has them.
+#define BURIN_TEMPLATE_DEF "compiler/providers/conv_warpgroup_rows/conv_warpgroup_rows.def"
+#include "templates/kernels/function.h"
+#include "templates/kernels/pool_window.h"
+#include "templates/kernels/residual.h"
+
+constexpr u32 kGroupThreads = 128, kGroupWarps = 4, kGroupRows = 64, kWarpRows = 16;
+constexpr u32 kOctetPixels = 8, kMaxOctets = 32;
+constexpr u32 kStepBytes = 2048, kPlaceBytes = 16;
+constexpr u32 kMostPlaceChannels = 8, kStepPlaces = 2;
+constexpr u32 kMostStagedBuffers = 3;  // one is multiplied, one is filled, and one's products may not have ended
+constexpr u32 kMostItems = 8;
+enum { kFactorsTf32 = 3 };
+
+// ---- sizes, all constants
+BURIN_DEVICE bool is_tf32() { return factors() == kFactorsTf32; }
+BURIN_DEVICE u32 place_channels() { return is_tf32() ? 4 : kMostPlaceChannels; }
+BURIN_DEVICE u32 groups() { return row_groups() * pixel_groups(); }
+BURIN_DEVICE u32 tile_rows() { return pixel_groups() * group_rows(); }
+// What a tile stores.
+BURIN_DEVICE u32 stored_rows() { return (tile_rows() - pool_rows()) / pool_stride_rows() + 1; }
+BURIN_DEVICE u32 stored_cols() { return (tile_cols() - pool_cols()) / pool_stride_cols() + 1; }
+BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), stored_cols()); }
+BURIN_DEVICE u32 tiles() { return tiles_across() * divide_up(out_rows(), stored_rows()); }
+BURIN_DEVICE u32 sets() { return image_blocks() / (cluster_blocks() * tiles()); }
+BURIN_DEVICE u32 conv_plane() { return conv_rows() * conv_cols(); }
+BURIN_DEVICE u32 in_plane() { return in_rows() * in_cols(); }
+BURIN_DEVICE u32 positions() { return kernel_rows() * kernel_cols(); }
+BURIN_DEVICE u32 split_chunks() { return divide_up(split_channels(), chunk_channels()); }
+BURIN_DEVICE u32 chunk_places() { return chunk_channels() / place_channels(); }
+BURIN_DEVICE u32 steps() { return positions() * (chunk_places() / kStepPlaces); }
+BURIN_DEVICE u32 panel_bytes() { return steps() * kStepBytes; }
+BURIN_DEVICE u32 panels_bytes() { return row_groups() * panel_bytes(); }
+BURIN_DEVICE i64 bias_offset() { return static_cast<i64>(sets()) * cluster_blocks() * split_chunks() * panels_bytes(); }
+BURIN_DEVICE u32 octets() { return divide_up((group_rows() - 1) * pitch() + tile_cols(), kOctetPixels); }
+// Planes: of the rows that are read, so many modulo the stride; and of columns.
+BURIN_DEVICE u32 plane_rows() { return at_most(stride_rows(), (kernel_rows() - 1) * dilation_rows() + 1); }
+BURIN_DEVICE u32 plane_cols() { return at_most(stride_cols(), (kernel_cols() - 1) * dilation_cols() + 1); }
+BURIN_DEVICE u32 channel_places() { return plane_rows() * plane_cols() * plane_pixels(); }
+BURIN_DEVICE u32 next_rows() { return channel_places() * kPlaceBytes; }  // as a product has them
+BURIN_DEVICE u32 staged_bytes() { return chunk_places() * next_rows(); }
+BURIN_DEVICE u32 staged_buffers() { return at_most(split_chunks(), kMostStagedBuffers); }
+BURIN_DEVICE bool has_whole_chunks() {
+  return group_channels() == cluster_blocks() * split_channels() && split_channels() % chunk_channels() == 0;
+}
+
+// Shared memory: buffers of weights, then of activations; in their place, the sums.
+BURIN_DEVICE u32 panels_start() { return kSharedStart; }
+BURIN_DEVICE u32 staged_start() { return panels_start() + buffers() * panels_bytes(); }
+
+// ---- where the block stands: a cluster's blocks follow each other, then the sets of a tile
+BURIN_DEVICE u32 split_of_block() { return block_of_image() % cluster_blocks(); }
+BURIN_DEVICE u32 set_of_block() { return block_of_image() / cluster_blocks() % sets(); }
+BURIN_DEVICE u32 first_channel() { return split_of_block() * split_channels(); }  // of the convolution's group
+BURIN_DEVICE u32 chunks_of_block() {
+  if (has_whole_chunks()) return split_chunks();
+  return divide_up(at_most(split_channels(), group_channels() - first_channel()), chunk_channels());
+}
+
+struct Tile {
+  u32 out_row, out_col;  // of what is stored
+  i32 row, col;          // of the convolution's pixels: padding of the pool lies before the first one
+};
+BURIN_DEVICE Tile tile_of_block() {
+  const u32 number = block_of_image() / cluster_blocks() / sets();
+  const u32 row = number / tiles_across() * stored_rows(), col = number % tiles_across() * stored_cols();
+  return {row, col, static_cast<i32>(row * pool_stride_rows()) - pool_pad_top(),
+          static_cast<i32>(col * pool_stride_cols()) - pool_pad_left()};
+}
+
+struct Warp {
+  u32 row_group, pixel_group, of_group, lane;
+};
+BURIN_DEVICE Warp warp_at(u32 number, u32 lane) {
+  const u32 group = number / kGroupWarps;
+  return {group % row_groups(), group / row_groups(), number % kGroupWarps, lane};
+}
+
+// ---- weights: no other kernel's output
+BURIN_DEVICE void copy_panels(const float* weights, u32 chunk) {
+  const u32 buffer = chunk % buffers();
+  const u32 number = (set_of_block() * cluster_blocks() + split_of_block()) * split_chunks() + chunk;
+  burin_dev_gate_expect(buffer, panels_bytes());
+  burin_dev_bulk_copy(panels_start() + buffer * panels_bytes(), 0, weights, static_cast<i64>(number) * panels_bytes(),
+                      panels_bytes(), buffer);
+}
+
+// ---- staging
+// What a thread stages at once: the channels of a place.
+struct Item {
+  bool exists, inside;
+  u32 channel;  // of the chunk
+  u32 word;     // of the chunk's channels
+  u32 place;    // byte of the chunk
+};
+BURIN_DEVICE Item item_at(u32 index, const Tile& tile) {
+  const u32 pixel = index % plane_pixels(), plane = index / plane_pixels() % (plane_rows() * plane_cols());
+  const i32 row = tile.row + static_cast<i32>(pixel / pitch()), col = tile.col + static_cast<i32>(pixel % pitch());
+  const i32 y = row * stride_rows() + static_cast<i32>(plane / plane_cols()) - pad_top();
+  const i32 x = col * stride_cols() + static_cast<i32>(plane % plane_cols()) - pad_left();
+  Item item;
+  item.exists = index < chunk_places() * channel_places();
+  item.inside = item.exists && static_cast<u32>(y) < static_cast<u32>(in_rows()) &&
+                static_cast<u32>(x) < static_cast<u32>(in_cols());
+  item.channel = index / channel_places() * place_channels();
+  item.word = item.channel * in_plane() + y * in_cols() + x;
+  item.place = index * kPlaceBytes;
+  return item;
+}
+struct Channels {
+  float of[kMostPlaceChannels];
+};
+// `image`: from the first channel of the block on. From one channel to the next it is a constant.
+BURIN_DEVICE void load_item(const float* image, u32 chunk, const Item& item, Channels& values) {
+  const float* channels = image + static_cast<i64>(chunk) * (chunk_channels() * in_plane());
+#pragma unroll
+  for (u32 i = 0; i < kMostPlaceChannels; ++i) {
+    if (i >= place_channels()) continue;
+    const u32 channel = chunk * chunk_channels() + item.channel + i;
+    const bool inside = item.inside && (has_whole_chunks() || (channel < static_cast<u32>(split_channels()) &&
+                                                               first_channel() + channel < static_cast<u32>(group_channels())));
+    values.of[i] = inside ? burin_dev_global_load(channels + i * in_plane(), bytes_of(item.word)) : 0.0f;
+  }
+}
+BURIN_DEVICE float staged_word(const Channels& values, u32 number) {
+  if (is_tf32()) return float_of(burin_dev_tf32(values.of[number]));
+  return packed(values.of[2 * number], values.of[2 * number + 1], factors());
+}
+BURIN_DEVICE void store_item(u32 buffer, const Item& item, const Channels& values) {
+  if (!item.exists) return;
+  f32x4 words;
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) words[i] = staged_word(values, i);
+  burin_dev_shared_store4(staged_start() + buffer * staged_bytes() + item.place, 0, words);
+}
+BURIN_DEVICE u32 batches() { return divide_up(chunk_places() * channel_places(), items() * block_threads()); }
+
+struct Batch {
+  Channels of[kMostItems];
+};
+// Of one of the block's threads.
+BURIN_DEVICE Item item_of_batch(u32 thread, u32 batch, u32 number, const Tile& tile) {
+  return item_at((batch * items() + number) * block_threads() + thread, tile);
+}
+BURIN_DEVICE void load_batch(const float* image, u32 thread, u32 chunk, u32 batch, const Tile& tile, Batch& values) {
+#pragma unroll
+  for (u32 i = 0; i < kMostItems; ++i) {
+    if (i < items()) load_item(image, chunk, item_of_batch(thread, batch, i, tile), values.of[i]);
+  }
+}
+BURIN_DEVICE void store_batch(u32 thread, u32 chunk, u32 batch, const Tile& tile, const Batch& values) {
+#pragma unroll
+  for (u32 i = 0; i < kMostItems; ++i) {
+    if (i < items()) store_item(chunk % staged_buffers(), item_of_batch(thread, batch, i, tile), values.of[i]);
+  }
+}
+// From a batch on.
+BURIN_DEVICE void stage_batches(const float* image, u32 thread, u32 chunk, u32 first, const Tile& tile) {
+#pragma nounroll
+  for (u32 batch = first; batch < batches(); ++batch) {
+    Batch values;
+    load_batch(image, thread, chunk, batch, tile, values);
+    store_batch(thread, chunk, batch, tile, values);
+  }
+}
+
+// ---- products
+struct Sums {
+  float of[kMaxOctets * 4];
+};
+
+// The byte of a chunk where what a step multiplies begins, of the tile's first pixel.
+BURIN_DEVICE u32 step_place(u32 step) {
+  const u32 position = step % positions();
+  const u32 row = position / kernel_cols() * dilation_rows(), col = position % kernel_cols() * dilation_cols();
+  const u32 plane = row % stride_rows() * plane_cols() + col % stride_cols();
+  const u32 pixel = row / stride_rows() * pitch() + col / stride_cols();
+  return step / positions() * kStepPlaces * next_rows() + (plane * plane_pixels() + pixel) * kPlaceBytes;
+}
+
+BURIN_DEVICE void multiply_chunk(Sums& sums, u32 chunk, const Warp& warp) {
+  const u32 panel = panels_start() + chunk % buffers() * panels_bytes() + warp.row_group * panel_bytes();
+  const u32 patch = staged_start() + chunk % staged_buffers() * staged_bytes() +
+                    warp.pixel_group * group_rows() * pitch() * kPlaceBytes;
+#pragma unroll
+  for (u32 step = 0; step < steps(); ++step) {
+    const u32 at = step * kStepBytes, place = step_place(step);
+    if (is_tf32()) {
+      burin_dev_group_multiply_columns_tf32(sums.of, octets(), panel, at, patch, place, next_rows());
+    } else if (factors() == kBf16) {
+      burin_dev_group_multiply_columns_bf16(sums.of, octets(), panel, at, patch, place, next_rows());
+    } else {
+      burin_dev_group_multiply_columns_f16(sums.of, octets(), panel, at, patch, place, next_rows());
+    }
+  }
+  burin_dev_group_commit();
+}
+
+// ---- sums: a lane's are two pixels side by side of a channel, and of the eighth channel after it
+
+BURIN_DEVICE u32 first_output() {  // of the convolution's group
+  return set_of_block() % output_blocks() * row_groups() * kGroupRows;
+}
+BURIN_DEVICE bool is_output(u32 row) { return first_output() + row < static_cast<u32>(group_outputs()); }
+BURIN_DEVICE u32 channel_of(u32 row) { return set_of_block() / output_blocks() * group_outputs() + first_output() + row; }
+BURIN_DEVICE u32 first_row(const Warp& warp) {  // of the block, that is the lane's
+  return warp.row_group * kGroupRows + warp.of_group * kWarpRows + warp.lane / 4;
+}
+BURIN_DEVICE bool is_pixel(i32 y, i32 x) {
+  return static_cast<u32>(y) < static_cast<u32>(conv_rows()) && static_cast<u32>(x) < static_cast<u32>(conv_cols());
+}
+
+// Sums begin with the bias, and with a residual that is not added last, so that it is on its way while the input is
+// staged; of a cluster's blocks, those of the first one.
+struct Bias {
+  float of[2];  // of the lane's channels
+};
+BURIN_DEVICE Bias load_bias(const float* weights, const Warp& warp) {
+  const u32 row = set_of_block() * row_groups() * kGroupRows + first_row(warp);
+  Bias bias = {{0, 0}};
+  if (split_of_block() != 0) return bias;
+#pragma unroll
+  for (u32 half = 0; half < 2; ++half) {
+    bias.of[half] = burin_dev_global_load(weights, bias_offset() + bytes_of(row + half * 8));
+  }
+  return bias;
+}
+BURIN_DEVICE void begin_sums(Sums& sums, const Tile& tile, const Warp& warp, const Bias& bias, const float* other) {
+#pragma unroll
+  for (u32 i = 0; i < kMaxOctets * 4; ++i) {
+    if (i < octets() * 4) sums.of[i] = bias.of[i / 2 % 2];
+  }
+  if (!residual() || residual_last() || split_of_block() != 0) return;
+#pragma unroll
+  for (u32 octet = 0; octet < kMaxOctets; ++octet) {
+    if (octet >= octets()) continue;
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i) {
+      const u32 pixel = octet * kOctetPixels + warp.lane % 4 * 2 + i, row = pixel / pitch(), col = pixel % pitch();
+      const i32 y = tile.row + static_cast<i32>(warp.pixel_group * group_rows() + row);
+      const i32 x = tile.col + static_cast<i32>(col);
+      if (row >= static_cast<u32>(group_rows()) || col >= static_cast<u32>(tile_cols()) || !is_pixel(y, x)) continue;
+#pragma unroll
+      for (u32 half = 0; half < 2; ++half) {
+        const u32 of_block = first_row(warp) + half * 8;
+        if (!is_output(of_block)) continue;
+        const u32 word = channel_of(of_block) * conv_plane() + y * conv_cols() + x;
+        sums.of[octet * 4 + half * 2 + i] += burin_dev_global_load(other, bytes_of(word));
+      }
+    }
+  }
+}
+
+// At the end they lie in shared memory, in place of what was multiplied: for each output channel of the block a row of
+// the pixels of all warpgroups. Rows are so far apart that lanes store to different banks, as far as they can.
+BURIN_DEVICE u32 group_words() { return octets() * kOctetPixels; }
+BURIN_DEVICE u32 row_words() {
+  const u32 words = pixel_groups() * group_words();
+  return words / kOctetPixels % 2 == 0 ? words + kOctetPixels : words;
+}
+BURIN_DEVICE u32 place_of_sum(u32 row, u32 pixel_row, u32 pixel_col) {
+  const u32 pixel = pixel_row / group_rows() * group_words() + pixel_row % group_rows() * pitch() + pixel_col;
+  return kSharedStart + (row * row_words() + pixel) * kWordBytes;
+}
+BURIN_DEVICE void share_sums(const Sums& sums, const Warp& warp) {
+  const u32 first =
+      kSharedStart + (first_row(warp) * row_words() + warp.pixel_group * group_words() + warp.lane % 4 * 2) * kWordBytes;
+#pragma unroll
+  for (u32 i = 0; i < kMaxOctets * 4; ++i) {
+    if (i >= octets() * 4) continue;
+    const u32 word = i / 2 % 2 * 8 * row_words() + i / 4 * kOctetPixels + i % 2;
+    burin_dev_shared_store(first, word * kWordBytes, sums.of[i]);
+  }
+}
+
+// Each of a cluster's blocks adds up the sums of some rows, which no other one loads from it, and stores what becomes of
+// them.
+constexpr u32 kMaxClusterBlocks = 8, kQuadsAtOnce = 4, kMostOutputs = 4;
+BURIN_DEVICE u32 block_rows() { return row_groups() * kGroupRows; }
+BURIN_DEVICE u32 rows_of_share() { return block_rows() / cluster_blocks(); }
+BURIN_DEVICE u32 first_row_of_share() { return split_of_block() * rows_of_share(); }
+
+BURIN_DEVICE f32x4 load_sums_of_blocks(u32 place) {
+  f32x4 parts[kMaxClusterBlocks];
+#pragma unroll
+  for (u32 rank = 0; rank < kMaxClusterBlocks; ++rank) {
+    if (rank < static_cast<u32>(cluster_blocks())) parts[rank] = burin_dev_cluster_load4(place, 0, rank);
+  }
+  f32x4 sum = parts[0];
+#pragma unroll
+  for (u32 rank = 1; rank < kMaxClusterBlocks; ++rank) {
+    if (rank < static_cast<u32>(cluster_blocks())) sum += parts[rank];
+  }
+  return sum;
+}
+// Where there is nothing left, a thread loads its first ones again, which nobody else stores.
+BURIN_DEVICE void add_up_blocks(u32 thread) {
+  const u32 row_quads = pixel_groups() * group_words() / kQuadWords, quads = rows_of_share() * row_quads;
+  const u32 at_once = at_most(kQuadsAtOnce, divide_up(quads, block_threads()));
+  const auto place = [&](u32 number) BURIN_INLINED {
+    const u32 row = first_row_of_share() + number / row_quads;
+    return kSharedStart + (row * row_words() + number % row_quads * kQuadWords) * kWordBytes;
+  };
+#pragma nounroll
+  for (u32 first = thread; first < quads; first += at_once * block_threads()) {
+    f32x4 sums[kQuadsAtOnce];
+#pragma unroll
+    for (u32 i = 0; i < kQuadsAtOnce; ++i) {
+      const u32 number = first + i * block_threads();
+      if (i < at_once) sums[i] = load_sums_of_blocks(place(number < quads ? number : first));
+    }
+#pragma unroll
+    for (u32 i = 0; i < kQuadsAtOnce; ++i) {
+      const u32 number = first + i * block_threads();
+      if (i < at_once && number < quads) burin_dev_shared_store4(place(number), 0, sums[i]);
+    }
+  }
+}
+
+struct Output {
+  u32 row;       // of the block's output channels
+  u32 top, left;  // of its window, in the tile
+  u32 word;      // of the image
+  bool exists;
+};
+BURIN_DEVICE Output output_at(const Tile& tile, u32 number) {
+  const u32 col = number % stored_cols(), row = number / stored_cols() % stored_rows();
+  const u32 of_block = first_row_of_share() + number / stored_cols() / stored_rows(), y = tile.out_row + row, x = tile.out_col + col;
+  return {of_block, row * pool_stride_rows(), col * pool_stride_cols(),
+          channel_of(of_block) * out_rows() * out_cols() + y * out_cols() + x,
+          is_output(of_block) && y < static_cast<u32>(out_rows()) && x < static_cast<u32>(out_cols())};
+}
+// A pixel of the convolution, with all that is applied to it.
+BURIN_DEVICE float finished(const Tile& tile, const Output& of, u32 row, u32 col, const float* other) {
+  const float sum = burin_dev_shared_load(place_of_sum(of.row, row, col), 0);
+  if (!residual_last()) return apply(sum);
+  const u32 y = tile.row + row, x = tile.col + col;
+  const bool exists = of.exists && is_pixel(y, x);
+  const u32 word = channel_of(of.row) * conv_plane() + y * conv_cols() + x;
+  return end_of_sum(sum, exists ? burin_dev_global_load(other, bytes_of(word)) : 0.0f);
+}
+BURIN_DEVICE float value_of(const Tile& tile, const Output& of, const float* other) {
+  if (!pools()) return finished(tile, of, of.top, of.left, other);
+  float result = pool_start(pool_averages());
+#pragma unroll
+  for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
+#pragma unroll
+    for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) {
+      const u32 row = of.top + r, col = of.left + s;
+      const bool inside = (!windows_leave_rows() && !windows_leave_cols()) ||
+                          is_pixel(tile.row + static_cast<i32>(row), tile.col + static_cast<i32>(col));
+      result = pool_with(pool_averages(), result, finished(tile, of, row, col, other), inside);
+    }
+  }
+  if (!pool_averages()) return result;
+  const WindowAxis rows = {tile.row + static_cast<i32>(of.top), pool_rows(), 1, conv_rows(), pool_pad_bottom()};
+  const WindowAxis cols = {tile.col + static_cast<i32>(of.left), pool_cols(), 1, conv_cols(), pool_pad_right()};
+  return pool_mean(result, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
+}
+
+// Threads store what follows each other. What the last ones have too many is computed again, and not stored.
+BURIN_DEVICE void store_outputs(const Tile& tile, u32 thread, const float* other, float* output) {
+  const u32 outputs = rows_of_share() * stored_rows() * stored_cols();
+  const u32 at_once = pools() ? 1 : at_most(kMostOutputs, divide_up(outputs, block_threads()));
+#pragma nounroll
+  for (u32 first = thread; first < outputs; first += at_once * block_threads()) {
+    float values[kMostOutputs];
+#pragma unroll
+    for (u32 i = 0; i < kMostOutputs; ++i) {
+      const u32 number = at_most(first + i * block_threads(), outputs - 1);
+      if (i < at_once) values[i] = value_of(tile, output_at(tile, number), other);
+    }
+#pragma unroll
+    for (u32 i = 0; i < kMostOutputs; ++i) {
+      const u32 number = first + i * block_threads();
+      if (i >= at_once || number >= outputs) continue;
+      const Output of = output_at(tile, number);
+      if (of.exists) burin_dev_global_store(output, bytes_of(of.word), values[i]);
+    }
+  }
+}
+
+BURIN_DEVICE void finish(const Sums& sums, const Tile& tile, const Warp& warp, u32 thread, const float* other,
+                         float* output) {
+  burin_dev_barrier();  // others may still multiply where the sums go
+  share_sums(sums, warp);
+  if (cluster_blocks() > 1) {
+    burin_dev_cluster_barrier();
+    add_up_blocks(thread);
+  }
+  burin_dev_barrier();
+  store_outputs(tile, thread, other, output);
+  // A block whose shared memory is still being loaded may not end.
+  if (cluster_blocks() > 1) burin_dev_cluster_barrier();
+}
+
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
+  const u32 thread = burin_dev_thread(), chunks = chunks_of_block();
+  if (thread < static_cast<u32>(buffers())) burin_dev_gate_init(thread);
+  burin_dev_barrier();
+  if (thread == 0) {
+#pragma nounroll
+    for (u32 chunk = 0; chunk < at_most(buffers(), chunks); ++chunk) copy_panels(weights, chunk);
+  }
+  const Warp warp = warp_at(thread / kWarpThreads, thread % kWarpThreads);
+  const Tile tile = tile_of_block();
+  const u32 group = set_of_block() / output_blocks();
+  const float* image =
+      input_of(input, first_image()) + static_cast<i64>(group * group_channels() + first_channel()) * in_plane();
+  const float* added = residual_of(other, first_image());
+  const Bias bias = load_bias(weights, warp);
+  burin_dev_await_launch();
+  Sums sums;
+  begin_sums(sums, tile, warp, bias, added);
+  stage_batches(image, thread, 0, 0, tile);
+  burin_dev_group_offer();
+  burin_dev_barrier();
+  burin_dev_group_begin(sums.of, octets());
+#pragma nounroll
+  for (u32 chunk = 0; chunk < chunks; ++chunk) {
+    const bool is_last = chunk + 1 == chunks;
+    Batch next;
+    if (!is_last) load_batch(image, thread, chunk + 1, 0, tile, next);
+    burin_dev_gate_wait(chunk % buffers(), chunk / buffers() % 2);
+    multiply_chunk(sums, chunk, warp);
+    if (is_last) break;
+    store_batch(thread, chunk + 1, 0, tile, next);
+    stage_batches(image, thread, chunk + 1, 1, tile);
+    burin_dev_group_release(1);
+    burin_dev_group_offer();
+    burin_dev_barrier();
+    // All have done with the chunk before this one.
+    if (thread == 0 && chunk > 0 && chunk - 1 + buffers() < chunks) copy_panels(weights, chunk - 1 + buffers());
+  }
+  burin_dev_group_wait(sums.of, octets(), 0);
+  finish(sums, tile, warp, thread, added, output_of(output, first_image()));
+}

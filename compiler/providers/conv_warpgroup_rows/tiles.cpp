@@ -1,0 +1,318 @@
+#include "compiler/providers/conv_warpgroup_rows/tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include "compiler/launch_time.h"
+#include "compiler/providers/conv_gathered/tiles.h"
+#include "compiler/providers/template_provider.h"
+#include "ir/kernel.h"
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+constexpr int kRowsOfGroup = 64, kWarpsOfGroup = 4;
+constexpr int kPlaceBytes = 16, kPanelStepBytes = 2048, kPanelStepWords = kPanelStepBytes / kWordBytes;
+constexpr int kMostStagedChunks = 3, kMostStagedItems = 8, kPixelsOfOctet = 8;
+constexpr int kMostRowGroups = 4, kMostGroupOctets = 32, kMostChunkBuffers = 7;  // as the template has them
+constexpr int kMostChunkSteps = 128, kMostPitch = 4096, kMostPlanePixels = 16384;
+
+// By which what a position of the filter reads, at most, is further on, of a plane.
+int furthest(int kernel, int dilation, int stride) {
+  return saturate_to_int(std::int64_t{kernel - 1} * dilation / stride);
+}
+
+int planes_of_axis(int kernel, int dilation, int stride) {
+  return static_cast<int>(std::min<std::int64_t>(stride, std::int64_t{kernel - 1} * dilation + 1));
+}
+
+int thread_registers(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
+  constexpr int kOthersOfThread = 48;
+  return tiles.octets(shape) * 4 + tiles.items * tiles.place_channels() + kOthersOfThread;
+}
+
+int resident_of(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
+  return resident_blocks(tiles.shared_bytes(shape), thread_registers(tiles, shape), tiles.threads(), arch);
+}
+
+class WarpgroupRowSearch {
+ public:
+  WarpgroupRowSearch(const ConvShape& shape, FactorType factors, int batch, const ArchSpec& arch)
+      : shape_(shape), batch_(batch), arch_(arch), tiles_{.factors = factors} {}
+
+  std::vector<WarpgroupRowTiles> run() {
+    for (const int rows : {1, 2, 4}) {
+      if (rows > 1 && rows / 2 * kRowsOfGroup >= shape_.outputs_per_group()) continue;
+      for (const int pixels : {1, 2}) {
+        tiles_.row_groups = rows;
+        tiles_.pixel_groups = pixels;
+        if (tiles_.groups() > kMostRowGroups) continue;
+        try_rectangles();
+      }
+    }
+    std::vector<Found> found;
+    for (const auto& [kind, best] : best_) found.push_back(best);
+    std::ranges::stable_sort(found, {}, &Found::us);
+    std::vector<WarpgroupRowTiles> result;
+    for (const Found& each : found) result.push_back(each.tiles);
+    return result;
+  }
+
+ private:
+  struct Found {
+    WarpgroupRowTiles tiles;
+    double us = 0;
+  };
+
+  // Of all that is stored in a row, so many parts.
+  void try_rectangles() {
+    constexpr int kMostCols = kMostGroupOctets * kPixelsOfOctet, kFewestCols = 28, kFewestOfOneRow = 16;
+    constexpr int kMostOctetsOfRows = 16;
+    const int fewest = shape_.conv_h() == 1 ? kFewestOfOneRow : kFewestCols;
+    const Pool pool = shape_.epilogue.pool.value_or(Pool{});
+    int last = 0;
+    for (std::int64_t across = 1; across <= shape_.out_w(); ++across) {
+      const std::int64_t stored = ceil_div(shape_.out_w(), across);
+      tiles_.tile_cols = saturate_to_int((stored - 1) * pool.stride_w + pool.kernel_w);
+      if (tiles_.tile_cols == last || tiles_.tile_cols > kMostCols) continue;
+      if (across > 1 && tiles_.tile_cols < fewest) break;
+      last = tiles_.tile_cols;
+      for (int rows = 1; rows <= shape_.conv_h(); ++rows) {
+        tiles_.group_rows = rows;
+        if (tiles_.octets(shape_) > (rows == 1 ? kMostGroupOctets : kMostOctetsOfRows)) break;
+        if (rows * (tiles_.pixel_groups - 1) >= shape_.conv_h()) break;
+        const bool is_whole = (tiles_.tile_rows() - pool.kernel_h) % pool.stride_h == 0;
+        if (tiles_.stored_rows(shape_) >= 1 && is_whole) try_chunks();
+      }
+    }
+  }
+
+  void try_chunks() {
+    for (const int cluster : {1, 2, 4, 8}) {
+      if (cluster > 1 && (cluster - 1) * tiles_.step_channels() >= shape_.channels_per_group()) continue;
+      tiles_.cluster = cluster;
+      for (int steps = 1; steps <= 8; steps *= 2) {
+        tiles_.chunk_channels = steps * tiles_.step_channels();
+        if (steps > 1 && tiles_.chunk_channels / 2 * cluster >= shape_.channels_per_group()) continue;
+        tiles_.buffers = std::min(tiles_.split_chunks(shape_), kMostChunkBuffers);
+        while (tiles_.buffers > 2 && tiles_.shared_bytes(shape_) > arch_.max_shared_per_block) --tiles_.buffers;
+        const std::int64_t places = tiles_.staged_bytes(shape_) / kPlaceBytes;
+        const auto all = static_cast<int>(std::min<std::int64_t>(ceil_div(places, tiles_.threads()), kMostStagedItems));
+        for (const int items : {all, (all + 1) / 2, 2}) {
+          tiles_.items = items;
+          consider();
+        }
+      }
+    }
+  }
+
+  void consider() {
+    if (!fits(tiles_, shape_, arch_)) return;
+    const double us = predict(tiles_, shape_, batch_, arch_);
+    const std::array<int, 6> kind = {tiles_.row_groups,     tiles_.pixel_groups, tiles_.cluster,
+                                     tiles_.chunk_channels, tiles_.items,        tiles_.group_rows > 1 ? 1 : 0};
+    const auto [place, is_new] = best_.try_emplace(kind);
+    if (is_new || us < place->second.us) place->second = {tiles_, us};
+  }
+
+  const ConvShape& shape_;
+  int batch_;
+  const ArchSpec& arch_;
+  WarpgroupRowTiles tiles_;
+  // Of each kind: warpgroups of rows and of pixels, the cluster, channels of a chunk, what is staged at once, whether
+  // several rows.
+  std::map<std::array<int, 6>, Found> best_;
+};
+
+}  // namespace
+
+int WarpgroupRowTiles::threads() const { return groups() * kWarpsOfGroup * kWarpSize; }
+int WarpgroupRowTiles::block_rows() const { return row_groups * kRowsOfGroup; }
+
+int WarpgroupRowTiles::stored_rows(const ConvShape& shape) const {
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  return windows(tile_rows(), pool.kernel_h, pool.stride_h);
+}
+int WarpgroupRowTiles::stored_cols(const ConvShape& shape) const {
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  return windows(tile_cols, pool.kernel_w, pool.stride_w);
+}
+
+int WarpgroupRowTiles::pitch(const ConvShape& shape) const {
+  const int further = furthest(shape.kernel_w, shape.dilation_w, shape.stride_w);
+  const bool has_whole_rows = tile_cols == shape.conv_w() && (!shape.epilogue.pool || shape.epilogue.pool->pad.left == 0);
+  if (shape.stride_w > 1 || !has_whole_rows) return tile_cols + further;
+  return tile_cols + further - std::min({further, shape.pad.left, shape.pad.right});
+}
+
+int WarpgroupRowTiles::octets(const ConvShape& shape) const {
+  const std::int64_t pixels = std::int64_t{group_rows - 1} * pitch(shape) + tile_cols;
+  return saturate_to_int(ceil_div(pixels, kPixelsOfOctet));
+}
+
+int WarpgroupRowTiles::planes(const ConvShape& shape) const {
+  return planes_of_axis(shape.kernel_h, shape.dilation_h, shape.stride_h) *
+         planes_of_axis(shape.kernel_w, shape.dilation_w, shape.stride_w);
+}
+
+int WarpgroupRowTiles::plane_pixels(const ConvShape& shape) const {
+  const std::int64_t rows = std::int64_t{pixel_groups - 1} * group_rows +
+                            furthest(shape.kernel_h, shape.dilation_h, shape.stride_h);
+  return saturate_to_int(rows * pitch(shape) + furthest(shape.kernel_w, shape.dilation_w, shape.stride_w) +
+                         std::int64_t{octets(shape)} * kPixelsOfOctet);
+}
+
+std::int64_t WarpgroupRowTiles::panels_bytes(const ConvShape& shape) const {
+  return std::int64_t{row_groups} * steps(shape) * kPanelStepBytes;
+}
+
+std::int64_t WarpgroupRowTiles::staged_bytes(const ConvShape& shape) const {
+  return std::int64_t{chunk_channels / place_channels()} * planes(shape) * plane_pixels(shape) * kPlaceBytes;
+}
+
+std::int64_t WarpgroupRowTiles::sums_bytes(const ConvShape& shape) const {
+  const std::int64_t row_octets = std::int64_t{pixel_groups} * octets(shape) | 1;  // an odd number of them
+  return block_rows() * row_octets * kPixelsOfOctet * kWordBytes;
+}
+
+std::int64_t WarpgroupRowTiles::shared_bytes(const ConvShape& shape) const {
+  const std::int64_t multiplied =
+      buffers * panels_bytes(shape) + std::min(split_chunks(shape), kMostStagedChunks) * staged_bytes(shape);
+  return kSharedReserveBytes + std::max(multiplied, sums_bytes(shape));
+}
+
+bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
+  constexpr std::int64_t kMostPlace = (1 << 18) - kPlaceBytes;  // that an operand of a product may be away
+  return tiles.stored_rows(shape) >= 1 && tiles.stored_cols(shape) >= 1 && tiles.groups() <= kMostRowGroups &&
+         tiles.octets(shape) <= kMostGroupOctets &&
+         tiles.buffers <= kMostChunkBuffers && tiles.buffers >= std::min(2, tiles.split_chunks(shape)) &&
+         tiles.chunk_channels % tiles.step_channels() == 0 &&
+         tiles.steps(shape) <= kMostChunkSteps && tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
+         tiles.plane_pixels(shape) <= kMostPlanePixels &&
+         std::int64_t{tiles.planes(shape)} * tiles.plane_pixels(shape) * kPlaceBytes <= kMostPlace &&
+         (tiles.cluster == 1 || (arch.clusters && tiles.cluster <= kMaxClusterBlocks)) &&
+         (tiles.cluster - 1) * tiles.split_channels(shape) < shape.channels_per_group() &&
+         thread_registers(tiles, shape) <=
+             std::min(arch.max_registers_per_thread,
+                      most_registers(arch.registers_per_multiprocessor, tiles.threads() / kWarpSize)) &&
+         tiles.shared_bytes(shape) <= arch.max_shared_per_block && resident_of(tiles, shape, arch) >= 1;
+}
+
+bool has_row_tiles(const ConvShape& shape, FactorType factors, const ArchSpec& arch) {
+  constexpr int kFewCols = 31;
+  WarpgroupRowTiles smallest{.buffers = 2, .factors = factors};
+  smallest.chunk_channels = smallest.step_channels();
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  const std::int64_t stored = ceil_div(shape.out_w(), ceil_div(shape.out_w(), kFewCols));
+  smallest.tile_cols = saturate_to_int((stored - 1) * pool.stride_w + pool.kernel_w);
+  smallest.group_rows = pool.kernel_h;
+  return fits(smallest, shape, arch);
+}
+
+double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
+  // Clocks of 1.98 GHz, fitted to 2,668 kernels of 34 layers at batch 1, in FP16 and TF32, on an H100: 13 % off in the
+  // mean. Its choices take 1.11 times as long as the fastest, in the mean.
+  constexpr double kOctetClocks = 7.8, kStepLatency = 31;  // of a step of a warpgroup
+  // Of 32 places: turns of the loop, whether there is something to stage or not; the loads. In TF32 there are half as
+  // many. Of a thread's batch of them, and of each of its places.
+  constexpr double kTurnClocks = 12, kPlaceClocks = 40, kBatchLatency = 360, kPlaceLatency = 35;
+  constexpr double kOverlapLoss = 0.65, kChunkClocks = 300;
+  constexpr double kIntakeBytesPerClock = 26, kFirstIntake = 0.68;  // weights; the launch before covers some
+  constexpr double kClusterBytesPerClock = 48, kClusterClocks = 2520, kFullClusterClocks = 1180;
+  constexpr double kShareClocks = 5, kSectorClocks = 0.16;  // of 128 bytes of sums; of 32 bytes that are stored
+  constexpr int kMostOfFullClusters = 128;  // multiprocessors that clusters of eight find
+  const int multiprocessors = tiles.cluster < kMaxClusterBlocks ? arch.multiprocessors
+                                                                : std::min(arch.multiprocessors, kMostOfFullClusters);
+  const auto blocks = static_cast<double>(tiles.blocks(shape) * batch);
+  const double of_multiprocessor = std::ceil(blocks / multiprocessors);
+  const double resident = std::min<double>(of_multiprocessor, std::max(1, resident_of(tiles, shape, arch)));
+  const double rounds = std::ceil(of_multiprocessor / resident);
+  const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape), steps = tiles.steps(shape);
+  const bool in_clusters = tiles.cluster > 1;
+  const double cluster =
+      (in_clusters ? kClusterClocks : 0) + (tiles.cluster == kMaxClusterBlocks ? kFullClusterClocks : 0);
+  const double places = static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes;
+  const double batches = std::ceil(places / (tiles.items * tiles.threads()));
+  const double turns = batches * tiles.items, share = tiles.factors == FactorType::tf32 ? 0.5 : 1;
+  const double staging = turns * tiles.threads() / kWarpSize * kTurnClocks * (0.3 + 0.7 * share) +
+                         places / kWarpSize * kPlaceClocks * share;
+  const double products = steps * tiles.groups() * octets * kOctetClocks;
+  const double of_group = steps * std::max(octets * kOctetClocks, kStepLatency);
+  const double of_thread = turns * kPlaceLatency * (0.3 + 0.7 * share);
+  const double weights = static_cast<double>(tiles.panels_bytes(shape)) / kIntakeBytesPerClock;
+  const double alone =
+      std::max(of_group, batches * kBatchLatency + of_thread) + kOverlapLoss * std::min(of_group, of_thread);
+  const double slowest = std::max({products, staging, weights, alone / resident});
+  const double chunk =
+      slowest + kOverlapLoss * (products + staging - std::min(slowest, products + staging)) + kChunkClocks / resident;
+  const double sums = static_cast<double>(tiles.block_rows()) * tiles.pixel_groups * octets * kPixelsOfOctet * kWordBytes;
+  const double sectors = static_cast<double>(tiles.block_rows()) / tiles.cluster * tiles.stored_rows(shape) *
+                         (tiles.stored_cols(shape) / 8.0 + 1) * (shape.epilogue.residual ? 3 : 1);
+  const double end = sums / 128 * kShareClocks + sectors * kSectorClocks +
+                     (in_clusters ? sums * (tiles.cluster - 1) / tiles.cluster / kClusterBytesPerClock : 0);
+  const double of_block = (chunks - 1) * chunk + std::max(staging, kFirstIntake * weights) +
+                          std::max(products, of_group / resident) + end;
+  const double busy = of_multiprocessor * of_block +
+                      rounds * (batches * kBatchLatency + of_thread + cluster);
+  return launch_time_us({.busy_us = clocks_us(busy, arch),
+                         .blocks = of_multiprocessor,
+                         .resident = resident,
+                         .waits = kConvolutionWaits,
+                         .activation_bytes = activation_bytes(shape, batch)},
+                        arch);
+}
+
+std::vector<WarpgroupRowTiles> choose_warpgroup_rows(const ConvShape& shape, FactorType factors, int batch,
+                                                     const ArchSpec& arch) {
+  return WarpgroupRowSearch(shape, factors, batch, arch).run();
+}
+
+std::int64_t packed_words(const ConvShape& shape, const WarpgroupRowTiles& tiles) {
+  const std::int64_t sets = tiles.sets(shape);
+  return sets * tiles.cluster * tiles.split_chunks(shape) * tiles.panels_bytes(shape) / kWordBytes +
+         sets * tiles.block_rows();
+}
+
+std::vector<std::uint32_t> pack_warpgroup_rows(const ConvLayer& layer, const ConvShape& shape,
+                                               const WarpgroupRowTiles& tiles) {
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(packed_words(shape, tiles)));
+  const int positions = shape.kernel_h * shape.kernel_w, outputs = shape.outputs_per_group();
+  const int split = tiles.split_channels(shape), steps = tiles.steps(shape), place = tiles.place_channels();
+  const std::int64_t chunks = tiles.split_chunks(shape);
+  const std::int64_t first_bias = static_cast<std::int64_t>(words.size()) -
+                                  std::int64_t{tiles.sets(shape)} * tiles.block_rows();
+  for (int output = 0; output < shape.out_channels; ++output) {
+    const int of_group = output % outputs, of_set = of_group % tiles.block_rows(), row = of_set % kRowsOfGroup;
+    const std::int64_t set =
+        std::int64_t{output / outputs} * tiles.output_blocks(shape) + of_group / tiles.block_rows();
+    for (int c = 0; c < shape.channels_per_group(); ++c) {
+      const std::int64_t chunk = (set * tiles.cluster + c / split) * chunks + c % split / tiles.chunk_channels;
+      const std::int64_t panel = chunk * tiles.row_groups + of_set / kRowsOfGroup;
+      const int of_chunk = c % split % tiles.chunk_channels, k = of_chunk % tiles.step_channels();
+      for (int position = 0; position < positions; ++position) {
+        const std::int64_t step = panel * steps + std::int64_t{of_chunk / tiles.step_channels()} * positions + position;
+        // In halves two to a word.
+        const std::int64_t word = step * kPanelStepWords + row / 8 * 64 + k / place * 32 + row % 8 * 4 +
+                                  k % place * bytes_of(tiles.factors) / kWordBytes;
+        const float weight = layer.weight(output, c, position / shape.kernel_w, position % shape.kernel_w);
+        std::uint32_t& at = words[static_cast<std::size_t>(word)];
+        if (tiles.factors == FactorType::tf32) {
+          at = std::bit_cast<std::uint32_t>(rounded(FactorType::tf32, weight));
+        } else {
+          const auto type = tiles.factors == FactorType::bf16 ? ElementType::bf16 : ElementType::f16;
+          at |= k % 2 == 0 ? half_word(type, weight, 0) : half_word(type, 0, weight);
+        }
+      }
+    }
+    if (!shape.epilogue.bias) continue;
+    words[static_cast<std::size_t>(first_bias + set * tiles.block_rows() + of_set)] =
+        std::bit_cast<std::uint32_t>(layer.bias[static_cast<std::size_t>(output)]);
+  }
+  return words;
+}
+
+}  // namespace burin

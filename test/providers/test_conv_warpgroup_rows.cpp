@@ -1,0 +1,231 @@
+// Convolutions of few images on the tensor cores of warpgroups: what comes out, on the edge list and on random shapes:
+// on the host executor, against the float64 reference.
+
+#include <array>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/providers/conv_gathered/tiles.h"
+#include "compiler/providers/conv_warpgroup_rows/tiles.h"
+#include "ir/arch.h"
+#include "ir/factor_type.h"
+#include "test/catch.h"
+#include "test/codegen/edge_cases.h"
+#include "test/ir/random_layers.h"
+#include "test/providers/provider_check.h"
+#include "test/providers/tensor_cores.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+constexpr const char* kRowsProvider = "conv_warpgroup_rows";
+
+struct GroupRowsCase {
+  OperatorCase edge;
+  Network network;
+  ProviderCheck check;
+
+  GroupRowsCase(const ConvLayer& source, FactorType factors, int batch)
+      : edge{source.name, Convolution{}, {}, sum_tolerance(source), with_weights_of(factors, source)},
+        network(network_of(edge)) {
+    check.tolerance = edge.tolerance;
+    check.tuned_batch = batch;
+    check.batches = {batch};
+    check.factors = factors;
+  }
+  const Operator& op() const { return network.operators.back(); }
+  std::vector<Candidate> propose(const ProposeOptions& options) const {
+    return find_provider(kRowsProvider)->propose(burin_test::task_of(network, op(), check), options);
+  }
+  std::string run(const Candidate& candidate) const {
+    INFO(candidate.plan);
+    return check_candidate(network, op(), candidate, check);
+  }
+  // Of its best candidate.
+  std::string run() const {
+    const std::vector<Candidate> found = propose({.count = 1});
+    return found.empty() ? "no candidate" : run(found.front());
+  }
+};
+
+ConvLayer group_rows_layer(int in, int out, int size, int filter, int groups, double density, int stride = 1,
+                           bool residual = false) {
+  return *convolution_case("rows", in, out, size, filter, stride, filter / 2, density, residual, groups).layer;
+}
+
+// A filter has more positions than a chunk has steps.
+const std::set<std::string>& edges_of_many_steps() {
+  static const std::set<std::string> names = names_of_edges("11x11_stride_4");
+  return names;
+}
+
+void check_group_rows_edge(const char* name) {
+  const EdgeCase& edge = edge_case(name);
+  const ConvLayer layer = edge.make_layer();
+  // These have the range of all weights there are.
+  for (const FactorType factors : {FactorType::bf16, FactorType::tf32}) {
+    INFO("in " << to_string(factors));
+    const GroupRowsCase of(layer, factors, edge.batch);
+    const bool expected = has_row_tiles(gathered_shape(layer.shape), factors, arch_by_name("sm_90"));
+    CHECK((expected || edges_of_many_steps().contains(name) || layer.shape.epilogue.pool.has_value()));
+    CHECK(of.propose({.count = 1}).size() == (expected ? 1 : 0));
+    if (expected) CHECK(of.run() == "");
+  }
+}
+
+constexpr FactorType kFactorsOfGroups[] = {FactorType::f16, FactorType::bf16, FactorType::tf32};
+
+}  // namespace
+
+#define EDGE_CASE(name, batch, layer) \
+  TEST_CASE("convolution of few images on warpgroups: " #name) { check_group_rows_edge(#name); }
+#include "test/codegen/edge_cases.def"
+#undef EDGE_CASE
+
+TEST_CASE("convolution of few images on warpgroups: FP16, and more images") {
+  for (const char* name : {"3x3", "1x1", "bias_residual_silu", "stride_2", "one_pixel", "all_zero"}) {
+    for (const int batch : {1, 3}) {
+      INFO(name << ", batch " << batch);
+      CHECK(GroupRowsCase(edge_case(name).make_layer(), FactorType::f16, batch).run() == "");
+    }
+  }
+}
+
+TEST_CASE("convolution of few images on warpgroups: slices of other tensors") {
+  for (const int before : {0, 3}) {
+    for (const int behind : {0, 5}) {
+      for (const char* name : {"bias_residual_silu", "1x1"}) {
+        GroupRowsCase of(edge_case(name).make_layer(), FactorType::f16, 2);
+        of.check.before = before;
+        of.check.behind = behind;
+        CHECK(of.run() == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("convolution of few images on warpgroups: every kind of tiles") {
+  std::set<int> clusters, rows, pixels, chunks, items;
+  int checked = 0;
+  for (const FactorType factors : {FactorType::f16, FactorType::tf32}) {
+    for (const ConvLayer& layer : {group_rows_layer(75, 70, 12, 3, 1, 0.15), group_rows_layer(130, 140, 6, 1, 1, 0.3),
+                                   group_rows_layer(40, 70, 13, 3, 1, 0.3, 2, true)}) {
+      const GroupRowsCase of(layer, factors, 1);
+      std::set<std::array<int, 3>> seen;
+      for (const Candidate& candidate : of.propose({.count = 1000})) {
+        const TemplatePlan plan = parse_template_plan(candidate.plan);
+        const auto choice = [&](const char* name) { return plan.integers.at(name); };
+        const int cluster = plan.launch().cluster_tiles;
+        if (!seen.insert({cluster, choice("row_groups") * 8 + choice("pixel_groups"), choice("chunk_channels")}).second) {
+          continue;
+        }
+        CHECK(of.run(candidate) == "");
+        CHECK(stored_weights(plan) == factors);
+        CHECK(multiplied_inputs(plan) == factors);
+        clusters.insert(cluster);
+        rows.insert(choice("row_groups"));
+        pixels.insert(choice("pixel_groups"));
+        chunks.insert(choice("chunk_channels"));
+        items.insert(choice("items"));
+        ++checked;
+      }
+    }
+  }
+  CHECK(checked >= 30);
+  CHECK(clusters.size() >= 3);
+  CHECK(rows.size() >= 2);
+  CHECK(pixels.size() >= 2);
+  CHECK(chunks.size() >= 3);
+  CHECK(items.size() >= 3);
+}
+
+TEST_CASE("convolution of few images on warpgroups: few buffers and many, with chunks that are not whole") {
+  const GroupRowsCase of(group_rows_layer(117, 70, 9, 3, 1, 0.3), FactorType::f16, 2);
+  for (const int buffers : {2, 3, 7}) {
+    for (const int cluster : {1, 2}) {
+      const auto plan = fmt::format("chunk_channels=16,buffers={},cluster={}", buffers, cluster);
+      const std::vector<Candidate> candidates = of.propose({.plan = plan});
+      REQUIRE(candidates.size() == 1);
+      CHECK(of.run(candidates[0]) == "");
+    }
+  }
+  // A buffer that is waited for would never be filled.
+  CHECK_THROWS_WITH(of.propose({.plan = "chunk_channels=16,buffers=1,cluster=1"}),
+                    Contains("do not fit"));
+}
+
+TEST_CASE("convolution of few images on warpgroups: pools, whose windows tiles have whole") {
+  const auto pooled = [](int size, const Pool& pool, bool residual) {
+    ConvLayer layer = group_rows_layer(24, 40, size, 3, 1, 0.3, 1, residual);
+    layer.shape.epilogue.pool = pool;
+    REQUIRE(verify(layer).empty());
+    return layer;
+  };
+  Pool largest;
+  largest.kind = PoolKind::max;
+  largest.kernel_h = largest.kernel_w = 2;
+  largest.stride_h = largest.stride_w = 2;
+  Pool overlapping = largest;
+  overlapping.kernel_h = overlapping.kernel_w = 3;
+  Pool padded = overlapping;
+  padded.pad = {1, 1, 1, 1};
+  Pool mean = padded;
+  mean.kind = PoolKind::average;
+  for (const Pool& pool : {largest, overlapping, padded, mean}) {
+    for (const int size : {9, 12, 33}) {
+      INFO("pool of " << pool.kernel_h << ", padded by " << pool.pad.top << ", size " << size);
+      const GroupRowsCase of(pooled(size, pool, false), FactorType::f16, 2);
+      int checked = 0;
+      for (const Candidate& candidate : of.propose({.count = size > 12 ? 2 : 4})) {
+        CHECK(of.run(candidate) == "");
+        ++checked;
+      }
+      CHECK(checked > 0);
+    }
+  }
+  CHECK(GroupRowsCase(pooled(12, overlapping, true), FactorType::bf16, 1).run() == "");
+}
+
+TEST_CASE("convolution of few images on warpgroups: wide images, groups, dense weights and none") {
+  CHECK(GroupRowsCase(group_rows_layer(8, 70, 60, 3, 1, 0.3), FactorType::f16, 1).run() == "");
+  CHECK(GroupRowsCase(group_rows_layer(48, 80, 6, 3, 2, 0.3), FactorType::tf32, 2).run() == "");
+  CHECK(GroupRowsCase(group_rows_layer(15, 21, 6, 3, 3, 0.5), FactorType::bf16, 2).run() == "");
+  CHECK(GroupRowsCase(group_rows_layer(32, 64, 6, 3, 1, 1), FactorType::f16, 2).run() == "");
+  CHECK(GroupRowsCase(group_rows_layer(32, 64, 6, 3, 1, 0), FactorType::f16, 2).run() == "");
+}
+
+TEST_CASE("convolution of few images on warpgroups: random layers") {
+  std::mt19937 random(20261126);
+  const auto number = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  int checked = 0;
+  for (int i = 0; i < 40; ++i) {
+    const int filter = std::array{1, 1, 3, 3, 5}[static_cast<std::size_t>(number(0, 4))];
+    const ConvLayer layer = group_rows_layer(number(1, 90), number(1, 140), number(filter, 16), filter, 1,
+                                             0.1 * number(1, 10), number(1, 3), number(0, 1) == 1);
+    const GroupRowsCase of(layer, kFactorsOfGroups[number(0, 2)], number(1, 3));
+    INFO(describe(layer.shape));
+    const std::vector<Candidate> found = of.propose({.count = 8});
+    REQUIRE_FALSE(found.empty());
+    CHECK(of.run(found[static_cast<std::size_t>(number(0, static_cast<int>(found.size()) - 1))]) == "");
+    ++checked;
+  }
+  CHECK(checked == 40);
+}
+
+TEST_CASE("convolution of few images on warpgroups: only where its instructions are") {
+  GroupRowsCase of(group_rows_layer(32, 64, 6, 3, 1, 0.3), FactorType::f16, 1);
+  Task task = burin_test::task_of(of.network, of.op(), of.check);
+  const Provider& provider = *find_provider(kRowsProvider);
+  CHECK(provider.can_do(task));
+  task.archs = {"sm_80", "sm_90"};
+  CHECK_FALSE(provider.can_do(task));
+  task.archs = {"sm_80"};
+  CHECK_FALSE(provider.can_do(task));
+  task.archs = {"sm_90"};
+  task.factors = FactorType::f32;
+  CHECK_FALSE(provider.can_do(task));
+}
