@@ -58,7 +58,8 @@ class Describe {
   std::string operator()(const Combine& op) const {
     return (op.user != nullptr ? op.user->name : std::string(to_string(op.combination))) +
            (op.swapped ? " to the second" : "") +
-           (op.constant ? fmt::format(", a constant {}", shape_text(op.constant->shape)) : "") + end_text(op.then);
+           (op.constant ? fmt::format(", a constant {}", shape_text(op.constant->shape)) : "") +
+           (chooses(op.combination) ? fmt::format(", otherwise {}", op.otherwise) : "") + end_text(op.then);
   }
   std::string operator()(const Reduce& op) const {
     return fmt::format("{}, axes {}", to_string(op.statistic), numbers_text(op.axes)) + end_text(op.then);

@@ -126,6 +126,9 @@ class OutputShape {
     if (op.user != nullptr && op.user->inputs != 2) {
       return fault("operator {} has {} inputs, it takes two", in_quotes(op.user->name), op.user->inputs);
     }
+    if (chooses(op.combination) ? std::isnan(op.otherwise) : op.otherwise != 0) {
+      return fault("what it takes otherwise is {}; it must be a number, and 0 where it chooses nothing", op.otherwise);
+    }
     if (op.then) check(*op.then);
     const std::size_t count = op.constant ? 1 : 2;
     if (inputs_.size() != count) {

@@ -43,15 +43,40 @@ struct ChannelAffine {
 };
 
 // Combine has two operands: its inputs, or its input and `constant`. The second has along each axis of one image as
-// many values as the first, or one for all. prelu is a, below zero a b; user is what Combine::user says.
-enum class Combination { add, multiply, subtract, divide, power, smaller, larger, prelu, user };
-constexpr EnumNames<9> names_of(Combination) {
-  return {"a combination", {"add", "multiply", "subtract", "divide", "power", "smaller", "larger", "prelu", "user"}};
+// many values as the first, or one for all:
+//   prelu                        a, below zero a b
+//   equal, less, less_or_equal   1 where that is so of a and b, else 0: such numbers are the network's booleans
+//   keep, drop                   a where b is not zero, or where it is; `otherwise` in all other places
+//   user                         what Combine::user says
+enum class Combination {
+  add,
+  multiply,
+  subtract,
+  divide,
+  power,
+  smaller,
+  larger,
+  prelu,
+  equal,
+  less,
+  less_or_equal,
+  keep,
+  drop,
+  user
+};
+constexpr EnumNames<14> names_of(Combination) {
+  return {"a combination",
+          {"add", "multiply", "subtract", "divide", "power", "smaller", "larger", "prelu", "equal", "less",
+           "less_or_equal", "keep", "drop", "user"}};
+}
+constexpr bool chooses(Combination combination) {
+  return combination == Combination::keep || combination == Combination::drop;
 }
 struct Combine {
   Combination combination = Combination::add;
   std::optional<Elementwise> then = {};  // of the result
   bool swapped = false;                  // b - a, b / a, ...
+  float otherwise = 0;                   // of keep and drop; it may be infinite
   std::optional<ConstantOperand> constant = {};
   SharedFunction user = {};  // of two inputs
 };

@@ -36,7 +36,7 @@ std::vector<bool> never_negative_tensors(const Network& network) {
       if (const auto* element = std::get_if<Elementwise>(&op.kind)) pass(*element);
       if (const auto* pad = std::get_if<Pad>(&op.kind)) never = never && pad->value >= 0;
       if (const auto* combine = std::get_if<Combine>(&op.kind)) {
-        never = never && !combine->constant && keeps_nonnegative(combine->combination);
+        never = never && !combine->constant && keeps_nonnegative(*combine);
       }
       const auto* reduce = std::get_if<Reduce>(&op.kind);
       if (reduce != nullptr && reduce->statistic == Statistic::log_sum_exp) never = false;

@@ -130,8 +130,18 @@ TEST_CASE("onnx operands: what cannot meet is refused") {
   refuses(flat, {"2x3x3 and 18", "Unsqueeze"});
   OnnxModel larger = OnnxModel::of_image({1, 3, 3});
   larger.floats("c", {4, 1, 1});
-  larger.add_node("Sub", {"x", "c"});
-  refuses(larger, {"'c' has the shape [4,1,1]", "1x3x3", "Expand"});
+  larger.floats("other", {2, 4, 1, 1});
+  larger.add_node("Sub", {"x", "c"}, "less");
+  const auto by_image = [&] {
+    OnnxModel model = larger;
+    model.add_node("Sub", {"x", "other"});
+    return model;
+  };
+  refuses(by_image(), {"'other' has the shape [2,4,1,1]", "1x3x3", "along each axis"});
+  // What is smaller than the constant becomes as large.
+  larger.add_node("Relu", {"less"});
+  CHECK(kinds(larger.import()) == "pick channel_affine elementwise");
+  CHECK(last_shape(larger.import()) == Dims{4, 3, 3});
 }
 
 TEST_CASE("onnx reductions: statistic, function, axes") {

@@ -363,8 +363,8 @@ class RandomGraph {
   }
   burin::Combination some_combination() {
     using enum burin::Combination;
-    const burin::Combination all[] = {add, multiply, subtract, smaller, larger};
-    return all[random_.integer(0, 4)];
+    const burin::Combination all[] = {add, multiply, subtract, smaller, larger, keep};
+    return all[random_.integer(0, 5)];
   }
 
   // A statistic, which then meets what it is of.

@@ -152,6 +152,10 @@ TEST_CASE("operator_error: no function but those that are steep is off by more t
   // Near a step it is as large as that.
   CHECK(tolerances_of(ChannelAffine{{1}, {0}, Elementwise{ElementFunction::floor}}, {1, 1, 1}, {{2}})[0] ==
         Approx(1).epsilon(1e-3));
+  const Elementwise only_two{ElementFunction::within, 2, 2};
+  for (const float near : {2.0F, 2.0F + 0x1p-22F, 2.0F - 0x1p-23F}) {
+    CHECK(tolerances_of(ChannelAffine{{1}, {0}, only_two}, {1, 1, 1}, {{near}})[0] == Approx(1).epsilon(1e-3));
+  }
 }
 
 TEST_CASE("operator_error: a user's function is off by what floats make of it, and of what it is given") {

@@ -531,6 +531,22 @@ def ssd_lite(g):
     return g.model(outputs[0], g.node("Softmax", [outputs[1]], axis=-1))
 
 
+def center_net(g):
+    """Boxes by their centres: peaks of a heat map are what the largest of each neighbourhood leaves as it is."""
+    x = conv_norm(g, conv_norm(g, "input", 16, 3, 2, act=g.relu), 24, 3, 2, act=g.relu)
+    x = conv_norm(g, g.transposed(x, 16, 4, 2, 1), 16, act=g.relu)
+    heat = g.sigmoid(g.conv(conv_norm(g, x, 16, 3, act=g.relu), 5))
+    peaks = g.node("Equal", [heat, g.pool(heat, 3, 1, 1)])
+    strong = g.node("Greater", [heat, g.constant(0.45)])
+    found = g.multiply(heat, g.node("Cast", [g.node("And", [peaks, strong])], to=TensorProto.FLOAT))
+    sizes, offsets = g.conv(conv_norm(g, x, 16, 3, act=g.relu), 2), g.conv(conv_norm(g, x, 16, 3, act=g.relu), 2)
+    # Where one class is above the mean of its map, its offsets; elsewhere what the size is, at most.
+    above = g.node("GreaterOrEqual", [offsets, g.mean(offsets)])
+    none = g.node("Not", [g.node("Or", [above, g.node("LessOrEqual", [sizes, g.constant(np.zeros((2, 1, 1)))])])])
+    places = g.node("Where", [above, offsets, g.node("Min", [sizes, offsets])])
+    return g.model(found, g.concat([g.node("Where", [none, g.constant(-1.0), places]), sizes]))
+
+
 def quantized(g):
     """As the quantizer of ONNX Runtime writes it: activations in uint8, weights in int8 with a scale for each output."""
     def pair(x, scale, zero, kind, **attributes):
@@ -561,7 +577,7 @@ def quantized(g):
 FAMILIES = {make.__name__: make for make in (
     resnext, densenet, mobilenet_v2, mobilenet_v3, mnasnet, shufflenet_v2, efficientnet, regnet, inception_v3, convnext,
     ghostnet, res2net, nf_resnet, cspnet, sknet, resnest, fcn, deeplab_v3, lraspp, yolo_v5, yolo_v8, ssd_lite,
-    quantized)}
+    center_net, quantized)}
 FAMILIES |= {"unet_nearest": unet_nearest, "unet_linear": unet_linear, "unet_transposed": unet_transposed,
              "unet_overlapping": unet_overlapping, "unet_shuffled": unet_shuffled}
 

@@ -307,6 +307,9 @@ std::vector<OperatorCase> function_cases() {
     add({power, 2}, scale);
     add({power, 3}, scale);
     add({power, 0}, scale);
+    add({within, -0.5F, 0.125F}, scale);
+    add({within, 0.25F, std::numeric_limits<float>::max()}, scale);
+    add({within, -std::numeric_limits<float>::max(), 0}, scale);
   }
   add({exp}, 1);
   add({exp}, 3);
@@ -365,6 +368,19 @@ std::vector<OperatorCase> operand_cases() {
   add_all({2, 3, 4, 5}, {1, 3, 1, 5}, multiply, false);
   add_all({2, 3, 4, 5}, {1, 1, 1, 5}, add, false);
   add_all({4, 3, 2, 2, 3}, {4, 1, 1, 2, 1}, add, true);
+  for (const Shape& second : {odd, Shape{3, 1, 1}, Shape{1, 7, 5}, Shape{1, 1, 1}}) {
+    for (const Combination combination : {equal, less, less_or_equal, keep, drop}) {
+      for (const bool swapped : {false, true}) add_all(odd, second, combination, swapped);
+    }
+  }
+  for (const Combination combination : {keep, drop, equal}) {
+    Combine op{combination};
+    op.constant = ConstantOperand{{1, 2, 3}, {0, 1, 0, 1, 1, 0}};
+    cases.push_back({fmt::format("{}_by_truths", to_string(combination)), op, {{4, 2, 3}}});
+    if (combination == equal) continue;
+    op.otherwise = -std::numeric_limits<float>::infinity();
+    cases.push_back({fmt::format("{}_by_truths_or_infinity", to_string(combination)), op, {{4, 2, 3}}});
+  }
   Combine rises{power};
   rises.constant = ConstantOperand{{3, 1, 1}, {2, 3, -1}};
   cases.push_back({"power_by_channel", rises, {{3, 2, 2}}, 1e-5});

@@ -21,8 +21,8 @@ Pending over_list(const Node& node, GraphBuilder& graph, Combination combination
                            ? pending.inputs[0]
                            : graph.emit_inner(node, to_string(combination), pending.kind, pending.inputs);
     pending = graph.is_activation(node, i)
-                  ? combined(node, graph, combination, so_far, graph.activation(node, i))
-                  : combined(so_far, combination, constant_operand(node, graph, i, graph.shape(so_far)), false);
+                  ? combined(node, graph, Combine{combination}, so_far, graph.activation(node, i))
+                  : combined(Combine{combination}, met_by_constant(node, graph, i, so_far), false);
   }
   return pending;
 }
@@ -55,12 +55,11 @@ void convert_pow(const Node& node, GraphBuilder& graph) {
   if (graph.is_activation(node, 0)) {
     const int x = graph.activation(node, 0);
     if (graph.is_activation(node, 1)) {
-      return emit(node, graph, combined(node, graph, Combination::power, x, graph.activation(node, 1)));
+      return emit(node, graph, combined(node, graph, Combine{Combination::power}, x, graph.activation(node, 1)));
     }
     const std::optional<float> exponent = number_of(node, graph, 1);
     if (!exponent) {
-      return emit(node, graph,
-                  combined(x, Combination::power, constant_operand(node, graph, 1, graph.shape(x)), false));
+      return emit(node, graph, combined(Combine{Combination::power}, met_by_constant(node, graph, 1, x), false));
     }
     if (!std::isfinite(*exponent)) node.bad_input("its exponent is {}, it must be finite", *exponent);
     const ElementFunction function = *exponent == 0.5F ? ElementFunction::sqrt
@@ -69,8 +68,7 @@ void convert_pow(const Node& node, GraphBuilder& graph) {
     return graph.emit(node, Elementwise{function, function == ElementFunction::power ? *exponent : 0, 0}, {x});
   }
   const int exponent = graph.activation(node, 1);
-  emit(node, graph,
-       combined(exponent, Combination::power, constant_operand(node, graph, 0, graph.shape(exponent)), true));
+  emit(node, graph, combined(Combine{Combination::power}, met_by_constant(node, graph, 0, exponent), true));
 }
 
 void convert_prelu(const Node& node, GraphBuilder& graph) {
@@ -83,7 +81,7 @@ void convert_prelu(const Node& node, GraphBuilder& graph) {
   if (slope && std::isfinite(*slope)) {
     return graph.emit(node, Elementwise{ElementFunction::leaky_relu, *slope, 0}, {x});
   }
-  emit(node, graph, combined(x, Combination::prelu, constant_operand(node, graph, 1, graph.shape(x)), false));
+  emit(node, graph, combined(Combine{Combination::prelu}, met_by_constant(node, graph, 1, x), false));
 }
 
 }  // namespace burin
