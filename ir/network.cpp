@@ -69,6 +69,15 @@ class Describe {
            (op.epsilon != 0 ? fmt::format(", epsilon {}", op.epsilon) : "") + (op.scale ? ", scale" : "") +
            (op.shift ? ", shift" : "") + end_text(op.then);
   }
+  std::string operator()(const MatMul& op) const {
+    const auto order = [](std::string_view side, const std::vector<int>& order) {
+      return order.empty() ? std::string() : fmt::format(", {} order {}", side, numbers_text(order));
+    };
+    return (op.constant
+                ? fmt::format("{} a constant {}", op.constant_first ? "of" : "by", shape_text(op.constant->shape))
+                : std::string("of two tensors")) +
+           order("left", op.left_order) + order("right", op.right_order) + end_text(op.then);
+  }
   std::string operator()(const Pool& op) const { return burin::describe(op); }
   std::string operator()(const Lrn& op) const {
     return fmt::format("size {}, alpha {}, beta {}, bias {}", op.size, op.alpha, op.beta, op.bias);

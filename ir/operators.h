@@ -81,6 +81,17 @@ struct Combine {
   SharedFunction user = {};  // of two inputs
 };
 
+// Products of matrices, which lie along the last two axes of both operands: output[i][j] = sum of left[i][k]
+// right[k][j]. Along each of the axes before, an operand has as many matrices as the other, or one for all. The
+// operands are its two inputs, or its input and `constant`.
+struct MatMul {
+  // Axis i of an operand is axis order[i] of its tensor; empty: axis i. Of a constant it is empty.
+  std::vector<int> left_order = {}, right_order = {};
+  std::optional<ConstantOperand> constant = {};
+  bool constant_first = false;           // it is the left operand
+  std::optional<Elementwise> then = {};  // of the sums
+};
+
 struct GlobalAveragePool {};
 
 // Squeeze-and-excitation multiplies each channel by what two fully connected layers make of the means of all channels.
@@ -210,7 +221,7 @@ struct Convert {};
 
 using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
                                   Lrn, Softmax, Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Reduce,
-                                  Normalize, Pick, Resample, Squeeze, Excite>;
+                                  Normalize, Pick, Resample, Squeeze, Excite, MatMul>;
 
 // For visitors: a function of several kinds of operators.
 template <typename Kind, typename... Kinds>
@@ -223,6 +234,7 @@ auto end_of(AnyKind& kind) -> decltype(&std::get_if<Combine>(&kind)->then) {
   if (auto* combine = std::get_if<Combine>(&kind)) return &combine->then;
   if (auto* reduce = std::get_if<Reduce>(&kind)) return &reduce->then;
   if (auto* normalize = std::get_if<Normalize>(&kind)) return &normalize->then;
+  if (auto* matmul = std::get_if<MatMul>(&kind)) return &matmul->then;
   return nullptr;
 }
 // That function; null where there is none.
@@ -246,7 +258,7 @@ constexpr std::string_view kind_name(const OperatorKind& kind) {
       "convolution", "linear",  "channel_affine", "elementwise",  "combine", "pool",     "global_average_pool",
       "lrn",         "softmax", "concat",         "channel_view", "pad",     "reshape",  "transpose",
       "identity",    "convert", "reduce",         "normalize",    "pick",    "resample", "squeeze",
-      "excite"};
+      "excite",      "matmul"};
   return kNames[kind.index()];
 }
 

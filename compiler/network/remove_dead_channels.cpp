@@ -53,7 +53,7 @@ class ConstantOutput {
     return value_;
   }
   // These have functions of their own, or mix channels.
-  template <OneOf<Convolution, Linear, Combine, Squeeze, Excite, Lrn, Softmax, Reduce, Normalize> Kind>
+  template <OneOf<Convolution, Linear, Combine, Squeeze, Excite, Lrn, Softmax, Reduce, Normalize, MatMul> Kind>
   std::optional<double> operator()(const Kind&) const {
     return std::nullopt;
   }

@@ -13,6 +13,13 @@ namespace {
 using Shape = std::vector<std::int64_t>;
 using Order = std::vector<int>;
 
+// The axes of what is ordered twice, as one order.
+Order composed(const Order& second, const Order& first) {
+  Order both;
+  for (const int axis : second) both.push_back(first[static_cast<std::size_t>(axis)]);
+  return both;
+}
+
 // The axes before the transpose that these are behind it.
 std::vector<int> before(const std::vector<int>& axes, const Order& order) {
   std::vector<int> result;
@@ -106,6 +113,8 @@ class TransposeSinker {
     for (int op = 0; op < graph_.operators(); ++op) {
       const auto* transpose = graph_.as<Transpose>(op);
       if (transpose == nullptr) continue;
+      changes_ += multiply_as_it_was(op);
+      if (graph_.removed(op)) continue;
       const int reader = graph_.only_reader(graph_.op(op).output);
       if (reader >= 0 && (merge(op, reader) || pass(op, reader))) ++changes_;
     }
@@ -113,13 +122,35 @@ class TransposeSinker {
   }
 
  private:
+  // Products read what was transposed: how the axes of their operands lie is theirs to say. Returns how many did.
+  int multiply_as_it_was(int op) {
+    const Order order = graph_.as<Transpose>(op)->order;
+    const int transposed = graph_.op(op).output, input = graph_.op(op).inputs[0];
+    int changed = 0;
+    const std::multiset<int> readers = graph_.readers(transposed);
+    for (const int reader : std::set<int>(readers.begin(), readers.end())) {
+      const auto* matmul = graph_.as<MatMul>(reader);
+      if (matmul == nullptr) continue;
+      MatMul direct = *matmul;
+      const std::vector<int> inputs = graph_.op(reader).inputs;
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i] != transposed) continue;
+        Order& own = (direct.constant ? direct.constant_first : i == 1) ? direct.right_order : direct.left_order;
+        own = own.empty() ? order : composed(own, order);
+        graph_.set_input(reader, i, input);
+        ++changed;
+      }
+      graph_.set_kind(reader, std::move(direct));
+    }
+    if (changed > 0 && graph_.readers(transposed).empty() && !graph_.is_output(transposed)) graph_.remove(op);
+    return changed;
+  }
+
   // Of two transposes in a row one is made.
   bool merge(int op, int reader) {
     const auto* second = graph_.as<Transpose>(reader);
     if (second == nullptr) return false;
-    const Order first = graph_.as<Transpose>(op)->order;
-    Transpose both;
-    for (const int axis : second->order) both.order.push_back(first[static_cast<std::size_t>(axis)]);
+    const Transpose both{composed(second->order, graph_.as<Transpose>(op)->order)};
     const int input = graph_.op(op).inputs[0];
     graph_.set_kind(reader, both);
     graph_.remove(op);

@@ -162,6 +162,29 @@ TEST_CASE("reference_network: comparisons give 0 and 1, and choices take what su
   CHECK(run(Elementwise{ElementFunction::within, -kMost, 0.5F}, {x}) == Values{1, 1, 0, 0, 0});
 }
 
+TEST_CASE("reference_network: products of matrices") {
+  const Input a = {{2, 3}, {1, 2, 3, 4, 5, 6}}, b = {{3, 2}, {1, 0, 0, 1, 2, 2}};
+  CHECK(run(MatMul{}, {a, b}) == Values{7, 8, 16, 17});
+  MatMul gram;
+  gram.right_order = {1, 0};
+  CHECK(run(gram, {a, a}) == Values{14, 32, 32, 77});
+  gram.left_order = {1, 0};
+  gram.right_order.clear();
+  CHECK(run(gram, {a, a}) == Values{17, 22, 27, 22, 29, 36, 27, 36, 45});
+  // One matrix for all, on either side; numbers of the model, on either side.
+  const Input rows = {{2, 1, 2}, {1, 2, 3, 4}}, column = {{1, 2, 1}, {1, -1}};
+  CHECK(run(MatMul{}, {rows, column}) == Values{-1, -1});
+  MatMul constant;
+  constant.constant = ConstantOperand{{2, 2, 1}, {1, 1, 10, 0}};
+  CHECK(run(constant, {rows}) == Values{3, 30});
+  constant.constant = ConstantOperand{{1, 1, 1}, {-2}};
+  constant.constant_first = true;
+  constant.then = Elementwise{ElementFunction::relu};
+  CHECK(run(constant, {rows}) == Values{0, 0, 0, 0});
+  // Two images.
+  CHECK(run(MatMul{}, {Input{{1, 2}, {1, 2, 3, 4}}, Input{{2, 1}, {1, 1, 0, 1}}}, 2) == Values{3, 4});
+}
+
 TEST_CASE("reference_network: statistics along axes") {
   using enum Statistic;
   const Input x = {{2, 1, 3}, {1, -2, 3, 4, 5, -6}};

@@ -58,6 +58,29 @@ TEST_CASE("sink_transposes: a number for each value of the last axis becomes one
   after(sink_transposes, between(ChannelAffine{{2, 2, 2, 2}, {1, 1, 1, 1}}), 2);
 }
 
+TEST_CASE("sink_transposes: products read what was transposed, and others the transposed tensor") {
+  GraphBuilder graph;
+  const int x = graph.input({9, 3, 10});
+  const int heads = graph.add("heads", Transpose{{1, 0, 2}}, {x});
+  const int keys = graph.add("keys", Transpose{{0, 2, 1}}, {heads});
+  const int scores = graph.add("scores", MatMul{}, {heads, keys});
+  const Network direct = simplify(graph.finish({graph.add("mixed", MatMul{}, {scores, heads})}));
+  CHECK(kinds(direct) == "matmul matmul");
+  const auto& product = std::get<MatMul>(direct.operators[0].kind);
+  CHECK(product.left_order == std::vector<int>{1, 0, 2});
+  CHECK(product.right_order == std::vector<int>{1, 2, 0});
+  CHECK(direct.operators[0].inputs == std::vector<int>{direct.inputs[0], direct.inputs[0]});
+  GraphBuilder other;
+  const int y = other.input({6, 5});
+  const int turned = other.add("turned", Transpose{{1, 0}}, {y});
+  MatMul by;
+  by.constant_first = true;
+  by.constant = ConstantOperand{{2, 5}, std::vector<float>(10, 0.5F)};
+  const int made = other.add("made", by, {turned});
+  const Network kept = after(sink_transposes, other.finish({made, turned}), 1);
+  CHECK(std::get<MatMul>(kept.operators.back().kind).right_order == std::vector<int>{1, 0});
+}
+
 TEST_CASE("sink_transposes: what others read, or what has two tensors or other numbers by channel, stays") {
   unchanged(sink_transposes, between(ChannelAffine{{2, 2, 2, 3}, {1, 1, 1, 1}}));
   unchanged(sink_transposes, between(Softmax{}));

@@ -531,6 +531,46 @@ def ssd_lite(g):
     return g.model(outputs[0], g.node("Softmax", [outputs[1]], axis=-1))
 
 
+def yolo_v11(g):
+    """Its stage of attention: each pixel looks at all others, in heads; positions come from a depthwise layer."""
+    heads, key, value, pixels = 2, 4, 8, 64
+    channels = heads * value
+    x = yolo_conv(g, yolo_conv(g, "input", channels, 3, 2), channels, 3, 2)
+    apart = g.reshape(conv_norm(g, x, heads * (2 * key + value)), -1, heads, 2 * key + value, pixels, channels=heads)
+    q, k, v = g.node("Split", [apart, g.sizes(key, key, value)], outputs=3, axis=2)
+    scores = g.node("MatMul", [g.transpose(q, 0, 1, 3, 2), k])
+    shares = g.node("Softmax", [g.node("Mul", [scores, g.constant(key**-0.5)])], axis=-1)
+    seen = g.reshape(g.node("MatMul", [v, g.transpose(shares, 0, 1, 3, 2)]), -1, channels, 8, 8, channels=channels)
+    places = conv_norm(g, g.reshape(v, -1, channels, 8, 8, channels=channels), channels, 3, groups=channels)
+    x = g.add(x, conv_norm(g, g.add(seen, places), channels))
+    x = g.add(x, conv_norm(g, yolo_conv(g, x, 2 * channels), channels))
+    return g.model(g.classify(x))
+
+
+def vision_transformer(g):
+    """Patches as tokens, with heads between tokens and features; the grid's own similarities beside them."""
+    heads, size, tokens = 2, 8, 16
+    features = heads * size
+    x = g.transpose(g.reshape(g.conv("input", features, 8, 8, pad=0), -1, features, tokens), 0, 2, 1, channels=features)
+
+    def normal(x):
+        numbers = [g.constant(np.linspace(0.8, 1.2, features)), g.constant(np.linspace(-0.1, 0.1, features))]
+        return g.node("LayerNormalization", [x, *numbers], axis=-1, epsilon=1e-6)
+
+    for _ in range(2):
+        y = normal(x)
+        q, k, v = (g.transpose(g.reshape(g.matmul(y, features, features), -1, tokens, heads, size), 0, 2, *last, channels=heads)
+                   for last in ((1, 3), (3, 1), (1, 3)))
+        scores = g.node("Mul", [g.node("MatMul", [q, k]), g.constant(size**-0.5)])
+        mask = g.constant(np.tril(np.ones((1, 1, tokens, tokens))), bool)
+        shares = g.node("Softmax", [g.node("Where", [mask, scores, g.constant(-np.inf)])], axis=-1)
+        seen = g.transpose(g.node("MatMul", [shares, v]), 0, 2, 1, 3, channels=tokens)
+        x = g.add(x, g.matmul(g.reshape(seen, -1, tokens, features, channels=tokens), features, features))
+        x = g.add(x, g.matmul(g.gelu(g.matmul(normal(x), 2 * features, features)), features, 2 * features))
+    mixed = g.node("MatMul", [g.constant(g.random.standard_normal((3, tokens)) / 4), x], channels=3)
+    return g.model(g.linear(g.flatten(mixed), 10, 3 * features))
+
+
 def center_net(g):
     """Boxes by their centres: peaks of a heat map are what the largest of each neighbourhood leaves as it is."""
     x = conv_norm(g, conv_norm(g, "input", 16, 3, 2, act=g.relu), 24, 3, 2, act=g.relu)
@@ -577,7 +617,7 @@ def quantized(g):
 FAMILIES = {make.__name__: make for make in (
     resnext, densenet, mobilenet_v2, mobilenet_v3, mnasnet, shufflenet_v2, efficientnet, regnet, inception_v3, convnext,
     ghostnet, res2net, nf_resnet, cspnet, sknet, resnest, fcn, deeplab_v3, lraspp, yolo_v5, yolo_v8, ssd_lite,
-    center_net, quantized)}
+    yolo_v11, vision_transformer, center_net, quantized)}
 FAMILIES |= {"unet_nearest": unet_nearest, "unet_linear": unet_linear, "unet_transposed": unet_transposed,
              "unet_overlapping": unet_overlapping, "unet_shuffled": unet_shuffled}
 

@@ -390,6 +390,59 @@ std::vector<OperatorCase> operand_cases() {
   return cases;
 }
 
+std::vector<OperatorCase> matmul_cases() {
+  std::vector<OperatorCase> cases;
+  const auto add = [&](const std::string& name, MatMul op, const std::vector<Shape>& inputs) {
+    cases.push_back({name, std::move(op), inputs, 2e-5});
+  };
+  const auto product = [&](const Shape& left, const Shape& right) {
+    add(fmt::format("{}_by_{}", shape_text(left), shape_text(right)), {}, {left, right});
+    MatMul by;
+    by.constant = ConstantOperand{right, weights(values_of(right), 5)};
+    add(fmt::format("{}_by_constant_{}", shape_text(left), shape_text(right)), by, {left});
+    MatMul of;
+    of.constant_first = true;
+    of.constant = ConstantOperand{left, weights(values_of(left), 6)};
+    of.then = Elementwise{ElementFunction::relu};
+    add(fmt::format("constant_{}_by_{}", shape_text(left), shape_text(right)), of, {right});
+  };
+  // One value, one term, rows and columns that fill no tile, chunks that are not full; tiles of all sizes.
+  product({1, 1}, {1, 1});
+  product({1, 7}, {7, 1});
+  product({5, 1}, {1, 9});
+  product({7, 17}, {17, 33});
+  product({33, 16}, {16, 36});
+  product({4, 40}, {40, 150});
+  product({150, 40}, {40, 3});
+  product({65, 70}, {70, 68});
+  product({300, 37}, {37, 260});
+  // Several matrices, of which one may stand for all, along up to four axes.
+  product({3, 9, 5}, {3, 5, 8});
+  product({3, 9, 5}, {1, 5, 8});
+  product({1, 9, 5}, {3, 5, 8});
+  product({2, 1, 4, 6}, {1, 3, 6, 7});
+  product({2, 3, 2, 3, 4, 5}, {2, 1, 2, 1, 5, 4});
+  // Axes in other orders: transposed, heads in between, and in front.
+  const Shape pixels = {9, 3, 10};
+  MatMul scores;
+  scores.left_order = {1, 0, 2};
+  scores.right_order = {1, 2, 0};
+  add("scores_of_heads", scores, {pixels, {11, 3, 10}});
+  MatMul gram;
+  gram.right_order = {0, 2, 1};
+  add("gram", gram, {pixels, pixels});
+  MatMul turned;
+  turned.left_order = {2, 1, 0};
+  turned.right_order = {2, 0, 1};
+  turned.then = Elementwise{ElementFunction::sigmoid};
+  add("turned", turned, {{5, 40, 2}, {5, 36, 2}});
+  MatMul turned_by;
+  turned_by.left_order = {1, 0};
+  turned_by.constant = ConstantOperand{{12, 8}, weights(96, 7)};
+  add("turned_by_constant", turned_by, {{12, 20}});
+  return cases;
+}
+
 std::vector<OperatorCase> group_cases() {
   std::vector<OperatorCase> cases;
   const auto reduce = [&](Statistic statistic, const Shape& shape, const std::vector<int>& axes, double tolerance) {
