@@ -145,7 +145,26 @@ def repeated_filter(seed):
     return g.model(g.node("Conv", "x", filters, group=CHANNELS, strides=[2, 2]), 22, [CHANNELS, 4, 3])
 
 
-GRAPHS = [standardised_by_means, standardised_by_a_batch_norm, shuffled, same_padding, branched, repeated_filter]
+def summed_by_labels(seed):
+    """Attention, a layer, a gate and sums, as einsum spells them."""
+    g = Graph(seed)
+    def einsum(equation, *inputs):
+        return g.node("Einsum", *inputs, equation=equation)
+
+    queries = einsum("bchw,dc->bdhw", "x", g.normal(6, CHANNELS))
+    heads = g.node("Reshape", queries, g.constant([0, 2, 3, -1]))
+    scores = g.node("Softmax", einsum("bnci,bncj->bnij", heads, heads), axis=-1)
+    mixed = einsum("bnij,bncj->bnci", scores, heads)
+    back = g.node("Reshape", mixed, g.constant([0, 6, HEIGHT, WIDTH]))
+    means = einsum("b...hw -> b...", back)
+    gated = einsum("bchw,bc->bchw", back, g.node("Sigmoid", means))
+    rows = einsum("...hw,...kw->...hk", gated, gated)
+    both = einsum("bchk,hm,ck->bmc", rows, g.normal(HEIGHT, 4), g.normal(6, HEIGHT))
+    return g.model(einsum("bi,bmc->bcim", means, both), 12, [6, 6, 4])
+
+
+GRAPHS = [standardised_by_means, standardised_by_a_batch_norm, shuffled, same_padding, branched, repeated_filter,
+          summed_by_labels]
 
 
 def write_graphs(folder, seed):
