@@ -1,5 +1,6 @@
 // Functions, lists of operands, reductions and normalizations of ONNX models: what is read, and what is refused.
 #include <cmath>
+#include <limits>
 
 #include "test/import/files.h"
 #include "test/import/onnx_faults.h"
@@ -121,6 +122,19 @@ TEST_CASE("onnx lists of operands: activations and constants in any order") {
     CHECK(last<Combine>(network).swapped);
     CHECK(last_shape(network) == Dims{2, 3, 3});
   }
+}
+
+TEST_CASE("onnx lists: the larger or smaller of one tensor and one number cuts it off") {
+  const auto cut = [](const std::string& op, float number) {
+    OnnxModel model = OnnxModel::of_image({2, 3, 3});
+    model.floats("c", {1}, {number});
+    model.add_node(op, {"c", "x"});
+    return last<Elementwise>(model.import());
+  };
+  constexpr float kMost = std::numeric_limits<float>::max();
+  CHECK(cut("Min", 6) == Elementwise{ElementFunction::clip, -kMost, 6});
+  CHECK(cut("Max", -1) == Elementwise{ElementFunction::clip, -1, kMost});
+  CHECK(cut("Max", 0) == Elementwise{ElementFunction::relu});
 }
 
 TEST_CASE("onnx operands: what cannot meet is refused") {

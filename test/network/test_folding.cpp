@@ -56,7 +56,17 @@ TEST_CASE("drop_identities: a ReLU of what never is negative goes, of others it 
   };
   CHECK(kinds(after(drop_identities, network({ElementFunction::sigmoid}), 1)) == "elementwise");
   unchanged(drop_identities, network({ElementFunction::tanh}));
-  unchanged(drop_identities, network({ElementFunction::clip, -1, 1}));
+  const Network cut = after(drop_identities, network({ElementFunction::clip, -1, 1}), 1);
+  const auto& clip = std::get<Elementwise>(cut.operators.at(0).kind);
+  CHECK(cut.operators.size() == 1);
+  CHECK(clip == Elementwise{ElementFunction::clip, 0, 1});
+  unchanged(drop_identities, network({ElementFunction::clip, -3, -1}));  // nothing lies between
+}
+
+TEST_CASE("drop_identities: a transpose that another pass brings behind its reader waits for that") {
+  GraphBuilder graph;
+  const int x = graph.add("there", Transpose{{1, 2, 0}}, {graph.input({3, 1, 1})});
+  unchanged(drop_identities, graph.finish({graph.add("tanh", Elementwise{ElementFunction::tanh}, {x})}));
 }
 
 TEST_CASE("drop_identities: transposes of extents of 1 are reshapes, reshapes of reshapes are one") {

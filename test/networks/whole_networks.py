@@ -5,6 +5,7 @@
     whole_networks.py BURIN --random SEED ... [the same]
     whole_networks.py BURIN --make NAME ... [the same] [-- options of make.py]
     whole_networks.py BURIN --family NAME ... | all [the same]
+    whole_networks.py BURIN --exported SEED ... [the same]
 
 On the host executor: `burin compile`, `burin verify` of every program against the model in float64 (with --layers step
 by step), and `burin run` on as many images as --images says, whose outputs must be those of ONNX Runtime. Exits with 1
@@ -21,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import check_models
+import exporter_graphs
 import families
 import onnxruntime_outputs
 import random_graphs
@@ -111,6 +113,8 @@ def main():
     parser = argparse.ArgumentParser(description="Compiles, verifies and runs whole networks on the host executor.")
     parser.add_argument("program", help="burin")
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx")
+    parser.add_argument("--exported", nargs="+", type=int, default=[], metavar="SEED",
+                        help="what exporters leave in a model (exporter_graphs.py), of each")
     parser.add_argument("--random", nargs="+", type=int, default=[], metavar="SEED", help="random graphs of each")
     parser.add_argument("--graphs", type=int, default=10, metavar="N", help="of a seed, at most 10 (default 10)")
     parser.add_argument("--make", nargs="+", metavar="NAME", help="networks of the zoo, reduced")
@@ -137,10 +141,12 @@ def main():
             models += check_models.make(options.make, arguments[at + 1:], str(scratch / "zoo"))
         names = list(families.FAMILIES) if "all" in options.family else options.family
         part, parts = options.part
+        for seed in options.exported:
+            models += exporter_graphs.write_graphs(scratch / f"exported{seed}", seed)
         of_families = families.write(scratch / "families", names[part::parts])
         models += of_families
         if not models:
-            parser.error("name models, --random seeds, --make networks or --family networks")
+            parser.error("name models, --random or --exported seeds, --make networks or --family networks")
         failed = 0
         for index, path in enumerate(models):
             folder = scratch / f"{index}"
