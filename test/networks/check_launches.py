@@ -46,7 +46,8 @@ def main():
     if options.markdown:
         print("| network | launches | convolutions, fully connected layers | other steps |\n| --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        paths = families.write(Path(folder), options.names or list(families.FAMILIES))
+        names = [name for name in families.FAMILIES if name not in families.REFUSED]
+        paths = families.write(Path(folder), options.names or names)
         if not options.names:
             paths += exporter_graphs.write_graphs(Path(folder), 1, exporter_graphs.CHANNELS_LAST)
         for path in paths:

@@ -178,10 +178,11 @@ class Graph:
 
     def model(self, *outputs):
         infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-        graph = helper.make_graph(self._nodes, self._name, self._inputs, infos, self._weights)
+        unknown = [onnx.ValueInfoProto(name=name) for name in outputs]
+        graph = helper.make_graph(self._nodes, self._name, self._inputs, unknown, self._weights)
         model = helper.make_model(graph, producer_name="burin test/networks/families.py", ir_version=IR_VERSION,
                                   opset_imports=[helper.make_opsetid("", self._opset)])
-        for info, made in zip(graph.output, shape_inference.infer_shapes(model, data_prop=True).graph.output):
+        for info, made in zip(infos, shape_inference.infer_shapes(model, data_prop=True).graph.output):
             model.graph.output.remove(model.graph.output[0])
             model.graph.output.append(made if made.type.tensor_type.HasField("shape") else info)
         onnx.checker.check_model(model)
@@ -531,6 +532,18 @@ def ssd_lite(g):
     return g.model(outputs[0], g.node("Softmax", [outputs[1]], axis=-1))
 
 
+def detections(g):
+    """What follows a network on the CPU: the boxes that stay, the best scores, the class of each pixel."""
+    x = conv_norm(g, conv_norm(g, "input", 16, 3, 2, act=g.relu6), 24, 3, 2, act=g.relu6)
+    boxes = g.reshape(g.transpose(g.conv(x, 4), 0, 2, 3, 1), -1, 64, 4, channels=64)
+    scores = g.node("Softmax", [g.reshape(g.transpose(g.conv(x, 5), 0, 2, 3, 1), -1, 64, 5, channels=64)], axis=-1)
+    kept = g.node("NonMaxSuppression", [boxes, g.transpose(scores, 0, 2, 1, channels=5), g.constant(10, np.int64),
+                                        g.constant(0.5), g.constant(0.1)])
+    best = g.node("TopK", [g.node("ReduceMax", [scores], axes=[2], keepdims=0), g.sizes(8)], outputs=2, axis=1)
+    classes = g.node("ArgMax", [g.scale(g.conv(x, 3), 2, "linear")], axis=1)
+    return g.model(kept, best[0], classes)
+
+
 def yolo_v11(g):
     """Its stage of attention: each pixel looks at all others, in heads; positions come from a depthwise layer."""
     heads, key, value, pixels = 2, 4, 8, 64
@@ -617,12 +630,12 @@ def quantized(g):
 FAMILIES = {make.__name__: make for make in (
     resnext, densenet, mobilenet_v2, mobilenet_v3, mnasnet, shufflenet_v2, efficientnet, regnet, inception_v3, convnext,
     ghostnet, res2net, nf_resnet, cspnet, sknet, resnest, fcn, deeplab_v3, lraspp, yolo_v5, yolo_v8, ssd_lite,
-    yolo_v11, vision_transformer, center_net, quantized)}
+    detections, yolo_v11, vision_transformer, center_net, quantized)}
 FAMILIES |= {"unet_nearest": unet_nearest, "unet_linear": unet_linear, "unet_transposed": unet_transposed,
              "unet_overlapping": unet_overlapping, "unet_shuffled": unet_shuffled}
 
-# Those that burin refuses, and what the error says of the reason.
-REFUSED = {}
+# Those that burin refuses, and what the error says of the reason. Where it says how to cut the model, that must do.
+REFUSED = {"detections": "burin does not know 3 of its operators: ArgMax"}
 
 # Errors against ONNX Runtime that are larger than those of float32: a value at the edge of a step may become either.
 TOLERANCES = {"quantized": 0.02}

@@ -14,6 +14,7 @@ be, for the reason that is said there.
 """
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -72,23 +73,27 @@ def compare(outputs, expected, tolerance):
     return worst
 
 
-def check_refusal(program, path, folder, reason):
-    try:
-        burin(program, "compile", path, "-o", folder / "network.burin", "--arch", "sm_90")
-    except Failure as failure:
-        if "exit code 4" not in str(failure) or reason not in str(failure):
-            raise Failure(f"is refused for another reason than '{reason}': {failure}") from None
-        print(f"{path.name}: refused: {reason}", flush=True)
-        return
-    raise Failure(f"compiles, and families.py says it is refused: {reason}")
-
-
 def compile_and_verify(program, path, package, options, more=()):
     compiled = burin(program, "compile", path, "-o", package, "--arch", "sm_90", "--batch", options.batch, "--jobs",
                      options.jobs, *more, **({"BURIN_ASSEMBLER": "none"} if options.ptx_only else {}))
     burin(program, "verify", package, "--against", path, "--device", "host", "--seed", options.seed, "--jobs",
           options.jobs, *(["--layers"] if options.layers else []))
     return compiled
+
+
+def check_refusal(program, path, folder, reason, options):
+    try:
+        burin(program, "compile", path, "-o", folder / "network.burin", "--arch", "sm_90")
+    except Failure as failure:
+        if "exit code 4" not in str(failure) or reason not in str(failure):
+            raise Failure(f"is refused for another reason than '{reason}': {failure}") from None
+        print(f"{path.name}: refused: {reason}", flush=True)
+        cut = re.search(r"--outputs (\S+)", str(failure))
+        if cut:
+            compile_and_verify(program, path, folder / "cut.burin", options, ["--outputs", cut[1]])
+            print(f"{path.name}: verified with --outputs {cut[1]}", flush=True)
+        return
+    raise Failure(f"compiles, and families.py says it is refused: {reason}")
 
 
 def check(program, path, folder, options):
@@ -154,7 +159,7 @@ def main():
             try:
                 reason = families.REFUSED.get(path.stem) if path in of_families else None
                 if reason:
-                    check_refusal(options.program, path, folder, reason)
+                    check_refusal(options.program, path, folder, reason, options)
                 else:
                     check(options.program, path, folder, options)
             except (Failure, onnxruntime_outputs.ModelError) as failure:
