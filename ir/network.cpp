@@ -76,7 +76,8 @@ class Describe {
     return (op.constant
                 ? fmt::format("{} a constant {}", op.constant_first ? "of" : "by", shape_text(op.constant->shape))
                 : std::string("of two tensors")) +
-           order("left", op.left_order) + order("right", op.right_order) + end_text(op.then);
+           order("left", op.left_order) + order("right", op.right_order) +
+           (op.scale != 1 ? fmt::format(", times {}", op.scale) : "") + end_text(op.then);
   }
   std::string operator()(const Pool& op) const { return burin::describe(op); }
   std::string operator()(const Lrn& op) const {

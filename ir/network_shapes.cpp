@@ -146,6 +146,7 @@ class OutputShape {
 
   Shape operator()(const MatMul& op) {
     if (op.then) check(*op.then);
+    if (!std::isfinite(op.scale)) return fault("its scale is {}, it must be finite", op.scale);
     const std::size_t count = op.constant ? 1 : 2;
     if (inputs_.size() != count) {
       return fault("it has {} inputs, it takes {}{}", inputs_.size(), count, op.constant ? " beside its constant" : "");

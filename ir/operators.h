@@ -81,14 +81,15 @@ struct Combine {
   SharedFunction user = {};  // of two inputs
 };
 
-// Products of matrices, which lie along the last two axes of both operands: output[i][j] = sum of left[i][k]
-// right[k][j]. Along each of the axes before, an operand has as many matrices as the other, or one for all. The
-// operands are its two inputs, or its input and `constant`.
+// Products of matrices, which lie along the last two axes of both operands: output[i][j] = scale * sum of
+// left[i][k] right[k][j]. Along each of the axes before, an operand has as many matrices as the other, or one for all.
+// The operands are its two inputs, or its input and `constant`.
 struct MatMul {
   // Axis i of an operand is axis order[i] of its tensor; empty: axis i. Of a constant it is empty.
   std::vector<int> left_order = {}, right_order = {};
   std::optional<ConstantOperand> constant = {};
-  bool constant_first = false;           // it is the left operand
+  bool constant_first = false;  // it is the left operand
+  float scale = 1;
   std::optional<Elementwise> then = {};  // of the sums
 };
 

@@ -105,6 +105,7 @@ class Magnitude {
     MatMul before = op;
     before.then.reset();
     MatMul positive = before;
+    positive.scale = std::abs(op.scale);
     if (positive.constant) {
       for (float& value : positive.constant->values) value = std::abs(value);
     }

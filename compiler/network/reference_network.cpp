@@ -157,7 +157,7 @@ class Interpreter {
         sum += left.values[static_cast<std::size_t>(a + term * left.steps[rank - 1])] *
                right.values[static_cast<std::size_t>(b + term * right.steps[rank - 2])];
       }
-      result[static_cast<std::size_t>(i)] = then(op.then, sum);
+      result[static_cast<std::size_t>(i)] = then(op.then, op.scale * sum);
     }
     return result;
   }

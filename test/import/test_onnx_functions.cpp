@@ -244,7 +244,15 @@ TEST_CASE("onnx pools of lengths, and maxima of images that no window holds") {
   CHECK(last<ChannelAffine>(squares).scale == std::vector<float>{6, 6});
   CHECK(last<ChannelAffine>(squares).then->function == ElementFunction::sqrt);
   CHECK_FALSE(last<ChannelAffine>(pool(1).import()).then);
-  refuses(pool(3), {"'p' is 3", "1 and 2"});
+  const Network cubes = pool(3).import();
+  CHECK(kinds(cubes) == "elementwise elementwise pool channel_affine");
+  CHECK(*last<ChannelAffine>(cubes).then == Elementwise{ElementFunction::power, 1.0F / 3, 0});
+  CHECK(kinds(pool(4).import()) == "elementwise pool channel_affine");
+  refuses(pool(65), {"'p' is 65", "1 to 64"});
+  OnnxModel three = OnnxModel::of_image({2, 6, 6});
+  three.add_node("GlobalLpPool", {"x"}).set("p", 3);
+  CHECK(kinds(three.import()) == "elementwise elementwise reduce");
+  CHECK(last<Reduce>(three.import()).statistic == Statistic::sum);
   CHECK(kinds(through_node("GlobalMaxPool", {1, 2000, 3}).import()) == "reduce");
 }
 

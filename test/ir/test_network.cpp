@@ -300,6 +300,10 @@ TEST_CASE("network: rules of products of matrices") {
   CHECK(shape_of(constant, {{2, 3}}) == Shape{4, 3});
   constant.left_order = {1, 0};
   expect(faults_of(constant, {{2, 3}}), "order is 1,0");
+  constant.left_order.clear();
+  constant.scale = kFloatInfinity;
+  expect(faults_of(constant, {{2, 3}}), "its scale is inf, it must be finite");
+  constant.scale = 1;
   constant.constant->values.pop_back();
   expect(faults_of(constant, {{2, 3}}), "its constant is 4x2 and has 7 values");
 }

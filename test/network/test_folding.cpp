@@ -84,6 +84,22 @@ TEST_CASE("drop_identities: a transpose that moves elements stays") {
   unchanged(drop_identities, graph.finish({graph.add("turn", Transpose{{2, 1, 0}}, {graph.input({2, 1, 3})})}));
 }
 
+TEST_CASE("fold_affine: a factor goes into the product of matrices before it or behind it, other numbers do not") {
+  const auto around = [](const ChannelAffine& affine, bool before) {
+    GraphBuilder graph;
+    const int x = graph.input({2, 3, 3}), scaled = before ? graph.add("affine", affine, {x}) : x;
+    const int product = graph.add("product", MatMul{}, {scaled, x});
+    return graph.finish({before ? product : graph.add("affine", affine, {product})});
+  };
+  for (const bool before : {false, true}) {
+    const Network folded = after(fold_affine, around({{0.25F, 0.25F}, {0, 0}}, before), 1);
+    CHECK(kinds(folded) == "matmul");
+    CHECK(std::get<MatMul>(folded.operators[0].kind).scale == 0.25F);
+    unchanged(fold_affine, around({{0.25F, 0.5F}, {0, 0}}, before));
+    unchanged(fold_affine, around({{0.25F, 0.25F}, {0, 1}}, before));
+  }
+}
+
 TEST_CASE("fold_pad: into a convolution") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});

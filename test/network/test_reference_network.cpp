@@ -181,6 +181,8 @@ TEST_CASE("reference_network: products of matrices") {
   constant.constant_first = true;
   constant.then = Elementwise{ElementFunction::relu};
   CHECK(run(constant, {rows}) == Values{0, 0, 0, 0});
+  constant.scale = -0.5F;
+  CHECK(run(constant, {rows}) == Values{1, 2, 3, 4});
   // Two images.
   CHECK(run(MatMul{}, {Input{{1, 2}, {1, 2, 3, 4}}, Input{{2, 1}, {1, 1, 0, 1}}}, 2) == Values{3, 4});
 }

@@ -435,6 +435,7 @@ std::vector<OperatorCase> matmul_cases() {
   turned.left_order = {2, 1, 0};
   turned.right_order = {2, 0, 1};
   turned.then = Elementwise{ElementFunction::sigmoid};
+  turned.scale = 0.125F;
   add("turned", turned, {{5, 40, 2}, {5, 36, 2}});
   MatMul turned_by;
   turned_by.left_order = {1, 0};

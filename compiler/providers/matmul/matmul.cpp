@@ -138,6 +138,7 @@ class MatMulProvider : public PlainProvider {
                         {"vector", vectors ? kVectorWords : 1}});
     set_axes(plan, "matrix", kMatrixAxes, operands.matrices(), {"left", "right"});
     set_function(plan, op.then);
+    plan.reals["scale"] = op.scale;
     if (op.constant) plan.weights().run_words = std::ssize(op.constant->values);
     LaunchGeometry& launch = plan.launch();
     launch.threads = tile.threads();

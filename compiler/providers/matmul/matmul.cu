@@ -108,7 +108,7 @@ BURIN_DEVICE void store_sums(float* output, const Tile& tile, const ThreadTile& 
     for (u32 quad = 0; quad < kMaxQuads; ++quad) {
       if (quad >= static_cast<u32>(col_quads())) continue;
       const u32 col = tile.col + own.col + quad * col_threads() * kQuadWords;
-      const f32x4 made = apply4(sums.of[row_quad][i % kQuadWords][quad]);
+      const f32x4 made = apply4(sums.of[row_quad][i % kQuadWords][quad] * scale());
       const u32 word = (tile.matrix * rows() + row) * cols() + col;
       if (vector() == kQuadWords) {
         if (col < static_cast<u32>(cols())) burin_dev_global_store4(output, bytes_of(word), made);
