@@ -15,6 +15,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 double gelu_angle(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
+// Ends that are the least or the largest float are none.
+bool is_within(const Elementwise& op, double x) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return (x >= op.alpha || op.alpha == -kMost) && (x <= op.beta || op.beta == kMost);
+}
 double round_to_even(double x) {
   const double below = std::floor(x);
   if (x - below != 0.5) return std::round(x);
@@ -64,6 +69,7 @@ double steepest(const Elementwise& op) {
     case ceil:
     case round:
     case quantize:
+    case within:
     case user:
       return kInfinity;
   }
@@ -89,6 +95,7 @@ bool is_monotone(const Elementwise& op) {
     case absolute:
     case sine:
     case cosine:
+    case within:
     case user:
       return false;
     default:
@@ -184,14 +191,16 @@ double reference_element(const Elementwise& op, double x) {
       return round_to_even(x);
     case quantize:
       return std::clamp(round_to_even(x / alpha), beta, beta + kQuantizedSteps) * alpha;
+    case within:
+      return is_within(op, x) ? 1 : 0;
     case user:
       return reference_of(*op.user, x);
   }
   fail_internal(__FILE__, __LINE__, "an element-wise function without a reference");
 }
 
-double reference_combination(Combination combination, double a, double b) {
-  switch (combination) {
+double reference_combination(const Combine& op, double a, double b) {
+  switch (op.combination) {
     case Combination::add:
       return a + b;
     case Combination::multiply:
@@ -208,14 +217,20 @@ double reference_combination(Combination combination, double a, double b) {
       return std::max(a, b);
     case Combination::prelu:
       return a < 0 ? a * b : a;
+    case Combination::equal:
+      return a == b ? 1 : 0;
+    case Combination::less:
+      return a < b ? 1 : 0;
+    case Combination::less_or_equal:
+      return a <= b ? 1 : 0;
+    case Combination::keep:
+      return b != 0 ? a : op.otherwise;
+    case Combination::drop:
+      return b == 0 ? a : op.otherwise;
     case Combination::user:
-      break;
+      return reference_of(*op.user, a, b);
   }
   fail_internal(__FILE__, __LINE__, "a combination without a reference");
-}
-
-double reference_combination(const Combine& op, double a, double b) {
-  return op.user != nullptr ? reference_of(*op.user, a, b) : reference_combination(op.combination, a, b);
 }
 
 namespace {
@@ -258,6 +273,7 @@ double rounding_of(const Elementwise& op, double x, double y) {
     case floor:
     case ceil:
     case round:
+    case within:
       return 0;
     case leaky_relu:
     case sqrt:
@@ -301,8 +317,8 @@ double rounding_of(const Elementwise& op, double x, double y) {
   fail_internal(__FILE__, __LINE__, "an element-wise function without a magnitude");
 }
 
-double rounding_of(Combination combination, double a, double b, double y) {
-  switch (combination) {
+double rounding_of(const Combine& op, double a, double b, double y) {
+  switch (op.combination) {
     case Combination::add:
     case Combination::subtract:
       return std::abs(a) + std::abs(b);
@@ -315,18 +331,25 @@ double rounding_of(Combination combination, double a, double b, double y) {
       return y == 0 ? 0 : std::abs(y) * (2 + std::abs(b * std::log(std::abs(a))));
     case Combination::smaller:
     case Combination::larger:
+    case Combination::equal:
+    case Combination::less:
+    case Combination::less_or_equal:
+    case Combination::keep:
+    case Combination::drop:
       return 0;
     case Combination::user:
-      break;
+      return user_rounding(*op.user, y, a, b);
   }
   fail_internal(__FILE__, __LINE__, "a combination without a magnitude");
 }
 
-double rounding_of(const Combine& op, double a, double b, double y) {
-  return op.user != nullptr ? user_rounding(*op.user, y, a, b) : rounding_of(op.combination, a, b, y);
-}
-
 double moved_by(const Elementwise& op, double x, double off) {
+  if (op.function == ElementFunction::within) {
+    const auto is_near = [&](double end) { return std::abs(x - end) <= off; };
+    const double value = reference_element(op, x);
+    const bool moves = reference_element(op, x - off) != value || reference_element(op, x + off) != value;
+    return moves || is_near(op.alpha) || is_near(op.beta) ? 1 : 0;
+  }
   const double most = steepest(op) * off;
   const std::optional<double> turning = is_monotone(op) ? std::nullopt : turning_point(op);
   if (!is_monotone(op) && !turning && std::isfinite(most)) return most;
@@ -355,6 +378,7 @@ bool never_negative(const Elementwise& op) {
     case exp:
     case sqrt:
     case absolute:
+    case within:
       return true;
     case clip:
     case thresholded_relu:
@@ -391,8 +415,8 @@ bool is_uniform(const std::vector<float>& values) {
   return std::ranges::all_of(values, [&](float value) { return value == values.front(); });
 }
 
-bool keeps_nonnegative(Combination combination) {
-  return combination != Combination::subtract && combination != Combination::user;
+bool keeps_nonnegative(const Combine& op) {
+  return op.combination != Combination::subtract && op.combination != Combination::user && op.otherwise >= 0;
 }
 
 }  // namespace burin

@@ -62,6 +62,8 @@ std::string task_hash(const Task& task) {
   }
   const Combine* combine = task.get<Combine>();
   if (combine != nullptr && combine->constant) parts.push_back(bytes(combine->constant->values));
+  const MatMul* matmul = task.get<MatMul>();
+  if (matmul != nullptr && matmul->constant) parts.push_back(bytes(matmul->constant->values));
   if (const Normalize* normalize = task.get<Normalize>()) {
     for (const auto* numbers : {&normalize->scale, &normalize->shift}) {
       if (*numbers) parts.push_back(bytes((*numbers)->values));

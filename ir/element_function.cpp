@@ -20,6 +20,7 @@ std::string describe(const Elementwise& op) {
   if (op.function == elu) text += fmt::format(" {} and {}", op.alpha, op.beta);
   if (op.function == hard_sigmoid) text += fmt::format(" {} x + {}", op.alpha, op.beta);
   if (op.function == quantize) text += fmt::format(" by {}, {} to {}", op.alpha, op.beta, op.beta + kQuantizedSteps);
+  if (op.function == within) text += fmt::format(" {} to {}", op.alpha, op.beta);
   if (op.function == clip) text += fmt::format(" {} to {}", op.alpha, op.beta);
   return text;
 }

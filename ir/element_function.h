@@ -27,6 +27,7 @@ namespace burin {
 //   round             to the nearest whole number, of two to the even one
 //   quantize          alpha clamp(round(x / alpha), beta, beta + 255): through 8 bits and back, alpha being the scale
 //                     and beta the least integer less the zero point
+//   within            1 where x is from alpha to beta, else 0; the least and the largest float stand for no end
 //   user              what Elementwise::user says
 enum class ElementFunction {
   relu,
@@ -59,11 +60,12 @@ enum class ElementFunction {
   ceil,
   round,
   quantize,
+  within,
   user
 };
 inline constexpr int kQuantizedSteps = 255;  // between the least and the largest of 8 bits
 
-constexpr EnumNames<31> names_of(ElementFunction) {
+constexpr EnumNames<32> names_of(ElementFunction) {
   return {"a function",
           {"relu",
            "leaky_relu",
@@ -95,6 +97,7 @@ constexpr EnumNames<31> names_of(ElementFunction) {
            "ceil",
            "round",
            "quantize",
+           "within",
            "user"}};
 }
 

@@ -58,7 +58,8 @@ class Describe {
   std::string operator()(const Combine& op) const {
     return (op.user != nullptr ? op.user->name : std::string(to_string(op.combination))) +
            (op.swapped ? " to the second" : "") +
-           (op.constant ? fmt::format(", a constant {}", shape_text(op.constant->shape)) : "") + end_text(op.then);
+           (op.constant ? fmt::format(", a constant {}", shape_text(op.constant->shape)) : "") +
+           (chooses(op.combination) ? fmt::format(", otherwise {}", op.otherwise) : "") + end_text(op.then);
   }
   std::string operator()(const Reduce& op) const {
     return fmt::format("{}, axes {}", to_string(op.statistic), numbers_text(op.axes)) + end_text(op.then);
@@ -67,6 +68,16 @@ class Describe {
     return fmt::format("{}, axes {}", to_string(op.normalization), numbers_text(op.axes)) +
            (op.epsilon != 0 ? fmt::format(", epsilon {}", op.epsilon) : "") + (op.scale ? ", scale" : "") +
            (op.shift ? ", shift" : "") + end_text(op.then);
+  }
+  std::string operator()(const MatMul& op) const {
+    const auto order = [](std::string_view side, const std::vector<int>& order) {
+      return order.empty() ? std::string() : fmt::format(", {} order {}", side, numbers_text(order));
+    };
+    return (op.constant
+                ? fmt::format("{} a constant {}", op.constant_first ? "of" : "by", shape_text(op.constant->shape))
+                : std::string("of two tensors")) +
+           order("left", op.left_order) + order("right", op.right_order) +
+           (op.scale != 1 ? fmt::format(", times {}", op.scale) : "") + end_text(op.then);
   }
   std::string operator()(const Pool& op) const { return burin::describe(op); }
   std::string operator()(const Lrn& op) const {

@@ -83,6 +83,9 @@ std::vector<std::int64_t> output_shape(const Network& network, const Operator& o
                                        const std::vector<std::vector<std::int64_t>>& inputs,
                                        std::vector<std::string>& faults);
 
+// The shape as its axes are taken in this order; empty: as they are.
+std::vector<std::int64_t> ordered(const std::vector<std::int64_t>& shape, const std::vector<int>& order);
+
 // Whether a tensor has along each axis of one image as many values as another one, or one for all.
 bool repeats_to(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& whole);
 

@@ -126,6 +126,9 @@ class OutputShape {
     if (op.user != nullptr && op.user->inputs != 2) {
       return fault("operator {} has {} inputs, it takes two", in_quotes(op.user->name), op.user->inputs);
     }
+    if (chooses(op.combination) ? std::isnan(op.otherwise) : op.otherwise != 0) {
+      return fault("what it takes otherwise is {}; it must be a number, and 0 where it chooses nothing", op.otherwise);
+    }
     if (op.then) check(*op.then);
     const std::size_t count = op.constant ? 1 : 2;
     if (inputs_.size() != count) {
@@ -139,6 +142,46 @@ class OutputShape {
           shape_text(inputs_[0]), shape_text(second));
     }
     return inputs_[0];
+  }
+
+  Shape operator()(const MatMul& op) {
+    if (op.then) check(*op.then);
+    if (!std::isfinite(op.scale)) return fault("its scale is {}, it must be finite", op.scale);
+    const std::size_t count = op.constant ? 1 : 2;
+    if (inputs_.size() != count) {
+      return fault("it has {} inputs, it takes {}{}", inputs_.size(), count, op.constant ? " beside its constant" : "");
+    }
+    if (op.constant && !is_legal("its constant", *op.constant)) return {};
+    const auto operand = [&](bool left) {
+      const bool constant = op.constant && op.constant_first == left;
+      const Shape& shape = constant ? op.constant->shape : inputs_[left || op.constant ? 0 : 1];
+      const std::vector<int>& order = left ? op.left_order : op.right_order;
+      const auto axes = std::views::iota(0, constant ? 0 : static_cast<int>(shape.size()));
+      if (!order.empty() && !std::ranges::is_permutation(order, axes)) {
+        fault("order is {}, it must name each axis of its tensor {} once", numbers_text(order), shape_text(shape));
+        return Shape();
+      }
+      return ordered(shape, order);
+    };
+    const Shape left = operand(true), right = operand(false);
+    if (!faults_.empty()) return {};
+    constexpr std::size_t kMatrixRank = 2;
+    if (left.size() < kMatrixRank || right.size() != left.size() || right[left.size() - 2] != left.back()) {
+      return fault(
+          "it multiplies {} by {}; both must have as many axes, two or more, and the last one of the first as "
+          "many values as the last but one of the second",
+          shape_text(left), shape_text(right));
+    }
+    Shape output = left;
+    output.back() = right.back();
+    for (std::size_t i = 0; i + kMatrixRank < left.size(); ++i) {
+      if (left[i] != right[i] && left[i] != 1 && right[i] != 1) {
+        return fault("it multiplies {} by {}, which have {} and {} matrices along axis {}", shape_text(left),
+                     shape_text(right), left[i], right[i], i);
+      }
+      output[i] = std::max(left[i], right[i]);
+    }
+    return output;
   }
 
   Shape operator()(const Reduce& op) {
@@ -405,6 +448,13 @@ class OutputShape {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> ordered(const std::vector<std::int64_t>& shape, const std::vector<int>& order) {
+  if (order.empty()) return shape;
+  std::vector<std::int64_t> result;
+  for (const int axis : order) result.push_back(shape[static_cast<std::size_t>(axis)]);
+  return result;
+}
 
 bool repeats_to(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& whole) {
   return std::ranges::equal(shape, whole, [](std::int64_t part, std::int64_t of) { return part == of || part == 1; });

@@ -224,7 +224,8 @@ struct WorksPlaceByPlace {
     return view.begin % together == 0 &&
            (view.channels % together == 0 || std::int64_t{view.begin} + view.channels == channels);
   }
-  template <OneOf<Convolution, Linear, GlobalAveragePool, Squeeze, Softmax, Reshape, Identity, Convert, Reduce> Kind>
+  template <
+      OneOf<Convolution, Linear, GlobalAveragePool, Squeeze, Softmax, Reshape, Identity, Convert, Reduce, MatMul> Kind>
   bool operator()(const Kind&) const {
     return false;
   }

@@ -43,17 +43,54 @@ struct ChannelAffine {
 };
 
 // Combine has two operands: its inputs, or its input and `constant`. The second has along each axis of one image as
-// many values as the first, or one for all. prelu is a, below zero a b; user is what Combine::user says.
-enum class Combination { add, multiply, subtract, divide, power, smaller, larger, prelu, user };
-constexpr EnumNames<9> names_of(Combination) {
-  return {"a combination", {"add", "multiply", "subtract", "divide", "power", "smaller", "larger", "prelu", "user"}};
+// many values as the first, or one for all:
+//   prelu                        a, below zero a b
+//   equal, less, less_or_equal   1 where that is so of a and b, else 0: such numbers are the network's booleans
+//   keep, drop                   a where b is not zero, or where it is; `otherwise` in all other places
+//   user                         what Combine::user says
+enum class Combination {
+  add,
+  multiply,
+  subtract,
+  divide,
+  power,
+  smaller,
+  larger,
+  prelu,
+  equal,
+  less,
+  less_or_equal,
+  keep,
+  drop,
+  user
+};
+constexpr EnumNames<14> names_of(Combination) {
+  return {"a combination",
+          {"add", "multiply", "subtract", "divide", "power", "smaller", "larger", "prelu", "equal", "less",
+           "less_or_equal", "keep", "drop", "user"}};
+}
+constexpr bool chooses(Combination combination) {
+  return combination == Combination::keep || combination == Combination::drop;
 }
 struct Combine {
   Combination combination = Combination::add;
   std::optional<Elementwise> then = {};  // of the result
   bool swapped = false;                  // b - a, b / a, ...
+  float otherwise = 0;                   // of keep and drop; it may be infinite
   std::optional<ConstantOperand> constant = {};
   SharedFunction user = {};  // of two inputs
+};
+
+// Products of matrices, which lie along the last two axes of both operands: output[i][j] = scale * sum of
+// left[i][k] right[k][j]. Along each of the axes before, an operand has as many matrices as the other, or one for all.
+// The operands are its two inputs, or its input and `constant`.
+struct MatMul {
+  // Axis i of an operand is axis order[i] of its tensor; empty: axis i. Of a constant it is empty.
+  std::vector<int> left_order = {}, right_order = {};
+  std::optional<ConstantOperand> constant = {};
+  bool constant_first = false;  // it is the left operand
+  float scale = 1;
+  std::optional<Elementwise> then = {};  // of the sums
 };
 
 struct GlobalAveragePool {};
@@ -185,7 +222,7 @@ struct Convert {};
 
 using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
                                   Lrn, Softmax, Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Reduce,
-                                  Normalize, Pick, Resample, Squeeze, Excite>;
+                                  Normalize, Pick, Resample, Squeeze, Excite, MatMul>;
 
 // For visitors: a function of several kinds of operators.
 template <typename Kind, typename... Kinds>
@@ -198,6 +235,7 @@ auto end_of(AnyKind& kind) -> decltype(&std::get_if<Combine>(&kind)->then) {
   if (auto* combine = std::get_if<Combine>(&kind)) return &combine->then;
   if (auto* reduce = std::get_if<Reduce>(&kind)) return &reduce->then;
   if (auto* normalize = std::get_if<Normalize>(&kind)) return &normalize->then;
+  if (auto* matmul = std::get_if<MatMul>(&kind)) return &matmul->then;
   return nullptr;
 }
 // That function; null where there is none.
@@ -221,7 +259,7 @@ constexpr std::string_view kind_name(const OperatorKind& kind) {
       "convolution", "linear",  "channel_affine", "elementwise",  "combine", "pool",     "global_average_pool",
       "lrn",         "softmax", "concat",         "channel_view", "pad",     "reshape",  "transpose",
       "identity",    "convert", "reduce",         "normalize",    "pick",    "resample", "squeeze",
-      "excite"};
+      "excite",      "matmul"};
   return kNames[kind.index()];
 }
 

@@ -24,7 +24,7 @@ class FindLinks {
     return links_;
   }
   Links operator()(const Linear&) { return links_; }
-  template <OneOf<Squeeze, Excite> Kind>
+  template <OneOf<Squeeze, Excite, MatMul> Kind>
   Links operator()(const Kind&) {
     return std::nullopt;
   }

@@ -1,4 +1,8 @@
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
 
 #include "compiler/element_functions.h"
 #include "compiler/network/graph_edit.h"
@@ -6,17 +10,6 @@
 
 namespace burin {
 namespace {
-
-// Axes of more than one element stand in the same order before and after.
-bool keeps_order(const Transpose& op, const std::vector<std::int64_t>& input) {
-  int last = -1;
-  for (const int axis : op.order) {
-    if (input[static_cast<std::size_t>(axis)] == 1) continue;
-    if (axis < last) return false;
-    last = axis;
-  }
-  return true;
-}
 
 // Each row, or column, as it is where it is.
 bool takes_all(const Taps& taps) {
@@ -34,6 +27,45 @@ bool is_made_never_negative(const GraphEdit& graph, int tensor) {
   const auto* element = std::get_if<Elementwise>(&graph.op(producer).kind);
   const Elementwise* then = element != nullptr ? element : then_of(graph.op(producer).kind);
   return then != nullptr && never_negative(*then);
+}
+
+// Whether sink_transposes brings a transpose behind the operator that alone reads it: until then it says more than the
+// reshape that it is.
+bool will_be_passed(const GraphEdit& graph, int tensor) {
+  const int reader = graph.only_reader(tensor);
+  if (reader < 0) return false;
+  const auto* combine = std::get_if<Combine>(&graph.op(reader).kind);
+  return std::holds_alternative<Elementwise>(graph.op(reader).kind) || (combine != nullptr && combine->constant);
+}
+
+// What two functions in a row are that cut off on one side each, or on the same; nothing for others.
+std::optional<Elementwise> cut_twice(const Elementwise& first, const Elementwise& second) {
+  const auto range_of = [](const Elementwise& op) -> std::optional<std::pair<float, float>> {
+    if (op.function == ElementFunction::relu) return std::pair(0.0F, std::numeric_limits<float>::infinity());
+    if (op.function == ElementFunction::clip) return std::pair(op.alpha, op.beta);
+    return std::nullopt;
+  };
+  const auto inner = range_of(first), outer = range_of(second);
+  if (!inner || !outer) return std::nullopt;
+  const float low = std::max(inner->first, outer->first), high = std::min(inner->second, outer->second);
+  if (low > high) return std::nullopt;
+  if (low == 0 && std::isinf(high)) return Elementwise{ElementFunction::relu};
+  return Elementwise{ElementFunction::clip, low, high};
+}
+
+// The function before the operator's becomes part of it.
+bool join_cuts(GraphEdit& graph, int op) {
+  const auto* second = graph.as<Elementwise>(op);
+  if (second == nullptr) return false;
+  const int between = graph.op(op).inputs[0], producer = graph.producer(between);
+  const auto* first = graph.as<Elementwise>(producer);
+  if (first == nullptr || graph.only_reader(between) != op) return false;
+  const std::optional<Elementwise> both = cut_twice(*first, *second);
+  if (!both) return false;
+  graph.set_kind(op, *both);
+  graph.set_input(op, 0, graph.op(producer).inputs[0]);
+  graph.remove(producer);
+  return true;
 }
 
 bool changes_nothing(const GraphEdit& graph, int index) {
@@ -86,8 +118,9 @@ Rewritten drop_identities(Network network) {
   int changes = 0;
   for (int op = 0; op < graph.operators(); ++op) {
     const int input = graph.op(op).inputs[0];
-    if (const auto* transpose = graph.as<Transpose>(op);
-        transpose && keeps_order(*transpose, graph.tensor(input).shape)) {
+    if (const auto* transpose = graph.as<Transpose>(op); transpose &&
+                                                         keeps_order(*transpose, graph.tensor(input).shape) &&
+                                                         !will_be_passed(graph, graph.op(op).output)) {
       graph.set_kind(op, Reshape{graph.tensor(graph.op(op).output).shape});
       ++changes;
     }
@@ -95,6 +128,7 @@ Rewritten drop_identities(Network network) {
       graph.set_input(op, 0, graph.op(graph.producer(input)).inputs[0]);
       ++changes;
     }
+    if (join_cuts(graph, op)) ++changes;
     if (changes_nothing(graph, op) && bypass(graph, op)) ++changes;
   }
   Rewritten result = drop_unread(graph.finish());  // reshapes that were read by reshapes alone

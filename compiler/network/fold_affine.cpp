@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/element_functions.h"
 #include "compiler/network/graph_edit.h"
 #include "compiler/network/passes.h"
 
@@ -61,6 +62,11 @@ std::optional<ChannelAffine> merged(const ChannelAffine& first, const ChannelAff
   return both;
 }
 
+// A factor for all.
+bool only_scales(const ChannelAffine& affine) {
+  return is_uniform(affine.scale) && std::ranges::all_of(affine.shift, [](float x) { return x == 0; });
+}
+
 class AffineFolder {
  public:
   explicit AffineFolder(Network network) : graph_(std::move(network)) {}
@@ -97,8 +103,26 @@ class AffineFolder {
     return true;
   }
 
+  // Products of matrices have a factor of their own.
+  bool scale_product(int product, int op) {
+    const auto* matmul = graph_.as<MatMul>(product);
+    if (matmul == nullptr || !only_scales(affine(op))) return false;
+    MatMul scaled = *matmul;
+    scaled.scale *= affine(op).scale.front();
+    if (!std::isfinite(scaled.scale)) return false;
+    graph_.set_kind(product, std::move(scaled));
+    return true;
+  }
+
   bool fold_before(int op) {
     const int before = sole_producer(op);
+    if (const auto* matmul = graph_.as<MatMul>(before);
+        matmul != nullptr && !matmul->then && scale_product(before, op)) {
+      const int output = graph_.op(op).output;
+      graph_.remove(op);
+      graph_.set_output(before, output);
+      return true;
+    }
     std::optional<Weighted> layer = graph_.weighted(before);
     if (!layer || !scale_outputs(*layer, affine(op))) return false;
     const int output = graph_.op(op).output;
@@ -110,6 +134,11 @@ class AffineFolder {
   bool fold_behind(int op) {
     const int input = graph_.op(op).inputs[0], output = graph_.op(op).output;
     const int reader = graph_.only_reader(output);
+    if (scale_product(reader, op)) {
+      graph_.remove(op);
+      graph_.redirect(output, input);
+      return true;
+    }
     std::optional<Weighted> layer = graph_.weighted(reader);
     if (!layer || graph_.op(reader).inputs[0] != output || !scale_inputs(*layer, affine(op))) return false;
     graph_.remove(op);

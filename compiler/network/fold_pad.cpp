@@ -36,8 +36,9 @@ std::vector<bool> never_negative_tensors(const Network& network) {
       if (const auto* element = std::get_if<Elementwise>(&op.kind)) pass(*element);
       if (const auto* pad = std::get_if<Pad>(&op.kind)) never = never && pad->value >= 0;
       if (const auto* combine = std::get_if<Combine>(&op.kind)) {
-        never = never && !combine->constant && keeps_nonnegative(combine->combination);
+        never = never && !combine->constant && keeps_nonnegative(*combine);
       }
+      if (const auto* matmul = std::get_if<MatMul>(&op.kind)) never = never && !matmul->constant && matmul->scale >= 0;
       const auto* reduce = std::get_if<Reduce>(&op.kind);
       if (reduce != nullptr && reduce->statistic == Statistic::log_sum_exp) never = false;
       if (std::holds_alternative<ChannelAffine>(op.kind) || std::holds_alternative<Normalize>(op.kind)) never = false;

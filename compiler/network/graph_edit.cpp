@@ -154,4 +154,14 @@ Network GraphEdit::finish() {
   return std::move(network_);
 }
 
+bool keeps_order(const Transpose& op, const std::vector<std::int64_t>& input) {
+  int last = -1;
+  for (const int axis : op.order) {
+    if (input[static_cast<std::size_t>(axis)] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
 }  // namespace burin

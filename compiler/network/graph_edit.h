@@ -82,4 +82,7 @@ class GraphEdit {
   std::vector<bool> removed_;
 };
 
+// Whether axes of more than one element stand in the same order before and after.
+bool keeps_order(const Transpose& op, const std::vector<std::int64_t>& input);
+
 }  // namespace burin

@@ -42,7 +42,7 @@ class FunctionLifter {
     while (moves(op) && graph_.only_reader(graph_.op(op).inputs[0]) == op)
       op = graph_.producer(graph_.op(op).inputs[0]);
     return op >= 0 && (graph_.as<Convolution>(op) || graph_.as<Linear>(op) || graph_.as<ChannelAffine>(op) ||
-                       graph_.as<Combine>(op));
+                       graph_.as<Combine>(op) || graph_.as<MatMul>(op));
   }
 
   // The same for channels before the operator that moves them; nothing where a channel becomes parts of several.

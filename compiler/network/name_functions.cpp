@@ -122,8 +122,7 @@ class FunctionNamer {
         } else {
           const auto& combine = std::get<Combine>(op.kind);
           const double b = combine.constant ? combine.constant->values.front() : values.at(op.inputs[1])[i];
-          made[i] = combine.swapped ? reference_combination(combine.combination, b, a[i])
-                                    : reference_combination(combine.combination, a[i], b);
+          made[i] = combine.swapped ? reference_combination(combine, b, a[i]) : reference_combination(combine, a[i], b);
         }
         if (const Elementwise* then = then_of(op.kind)) made[i] = reference_element(*then, made[i]);
       }

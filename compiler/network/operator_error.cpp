@@ -101,6 +101,16 @@ class Magnitude {
     }
     return then(op.then, before, std::move(magnitudes));
   }
+  Values operator()(const MatMul& op) const {
+    MatMul before = op;
+    before.then.reset();
+    MatMul positive = before;
+    positive.scale = std::abs(op.scale);
+    if (positive.constant) {
+      for (float& value : positive.constant->values) value = std::abs(value);
+    }
+    return then(op.then, before, of_positive_inputs(positive));
+  }
   Values operator()(const GlobalAveragePool& op) const { return of_positive_inputs(op); }
   Values operator()(const Squeeze& op) const {
     Squeeze positive = op;
@@ -316,6 +326,10 @@ int longest_reduction(const Network& network, const Operator& op) {
   if (const auto* reduce = std::get_if<Reduce>(&op.kind)) {
     const bool chooses = reduce->statistic == Statistic::largest || reduce->statistic == Statistic::smallest;
     return chooses ? (reduce->then ? 1 : 0) : along(reduce->axes);
+  }
+  if (const auto* matmul = std::get_if<MatMul>(&op.kind)) {
+    if (matmul->constant && matmul->constant_first) return static_cast<int>(matmul->constant->shape.back());
+    return static_cast<int>(ordered(in, matmul->left_order).back());
   }
   if (const auto* normalize = std::get_if<Normalize>(&op.kind)) return along(normalize->axes);
   if (const auto* resample = std::get_if<Resample>(&op.kind)) {

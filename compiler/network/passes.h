@@ -32,9 +32,11 @@ Rewritten drop_identities(Network network);
 // tensor, one behind the other, are that tensor.
 Rewritten nest_concats(Network network);
 
-// A transpose comes behind the function, normalization, reduction or sum with a constant that alone reads it, which
-// works on other axes instead; of two transposes in a row one is made. So networks that normalize or multiply channels
-// as the last axis lose the transposes around that.
+// A transpose comes behind the function, normalization, reduction or sum with a constant that reads it, which works on
+// other axes instead, and behind the sum, product or concat of tensors that are all transposed alike; of two transposes
+// in a row one is made. Products of matrices read what was transposed, and layers behind a transpose that is flattened
+// have their weights in its order. So networks whose channels are the last axis lose their transposes. Where others
+// read a transpose it stays, and an operator passes it only if the transpose behind moves nothing or meets one back.
 Rewritten sink_transposes(Network network);
 
 // Operators that compute a function of one tensor, element by element, become that function where burin has it: gelu

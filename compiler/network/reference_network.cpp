@@ -138,6 +138,30 @@ class Interpreter {
     return result;
   }
 
+  Values operator()(const MatMul& op) const {
+    const Values constant = op.constant ? Values(op.constant->values.begin(), op.constant->values.end()) : Values();
+    const Matrices left = matrices(op, true, constant), right = matrices(op, false, constant);
+    const std::size_t rank = output_.size();
+    const Shape to = pitches(output_);
+    const std::int64_t image = product(output_, 0, rank), terms = left.extents.back();
+    Values result(elements());
+    for (std::int64_t i = 0; i < batch_ * image; ++i) {
+      std::int64_t a = i / image * left.image, b = i / image * right.image;
+      for (std::size_t axis = 0; axis < rank; ++axis) {
+        const std::int64_t at = i % image / to[axis] % output_[axis];
+        if (axis != rank - 1) a += at * left.steps[axis];
+        if (axis != rank - 2) b += at * right.steps[axis];
+      }
+      double sum = 0;
+      for (std::int64_t term = 0; term < terms; ++term) {
+        sum += left.values[static_cast<std::size_t>(a + term * left.steps[rank - 1])] *
+               right.values[static_cast<std::size_t>(b + term * right.steps[rank - 2])];
+      }
+      result[static_cast<std::size_t>(i)] = then(op.then, op.scale * sum);
+    }
+    return result;
+  }
+
   Values operator()(const Reduce& op) const {
     Values result(elements());
     for_each_group(input_shape(0), batch_, op.axes, [&](std::size_t made, const std::vector<std::size_t>& group) {
@@ -307,6 +331,25 @@ class Interpreter {
   }
 
  private:
+  // An operand of a product: its values, and how far a step along each axis and from image to image moves.
+  struct Matrices {
+    std::span<const double> values;
+    Shape extents, steps;
+    std::int64_t image;
+  };
+  Matrices matrices(const MatMul& op, bool left, const Values& constant) const {
+    const bool is_constant = op.constant && op.constant_first == left;
+    const std::size_t input = left || op.constant ? 0 : 1;
+    const Shape& shape = is_constant ? op.constant->shape : input_shape(input);
+    const std::vector<int>& order = left ? op.left_order : op.right_order;
+    Matrices made{is_constant ? std::span<const double>(constant) : inputs_[input], ordered(shape, order),
+                  ordered(pitches(shape), order), is_constant ? 0 : product(shape, 0, shape.size())};
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (made.extents[axis] == 1) made.steps[axis] = 0;
+    }
+    return made;
+  }
+
   // visit(element of the output, element of what is repeated along axes where `shape` has one value). `by_image`: there
   // is one of it for each image.
   template <typename Visit>

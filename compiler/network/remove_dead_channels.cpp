@@ -53,7 +53,7 @@ class ConstantOutput {
     return value_;
   }
   // These have functions of their own, or mix channels.
-  template <OneOf<Convolution, Linear, Combine, Squeeze, Excite, Lrn, Softmax, Reduce, Normalize> Kind>
+  template <OneOf<Convolution, Linear, Combine, Squeeze, Excite, Lrn, Softmax, Reduce, Normalize, MatMul> Kind>
   std::optional<double> operator()(const Kind&) const {
     return std::nullopt;
   }
@@ -149,8 +149,8 @@ class ConstantAbsorber {
     for (std::size_t c = 0; c < a.size(); ++c) {
       std::optional<double>& result = of(op.output)[c];
       if (a[c] && b[c] && combine.user == nullptr) {
-        result = combine.swapped ? reference_combination(combine.combination, *b[c], *a[c])
-                                 : reference_combination(combine.combination, *a[c], *b[c]);
+        result = combine.swapped ? reference_combination(combine, *b[c], *a[c])
+                                 : reference_combination(combine, *a[c], *b[c]);
       } else if (combine.combination == Combination::multiply && (a[c] == 0.0 || b[c] == 0.0)) {
         result = 0;
       }

@@ -6,12 +6,21 @@
 #include "compiler/element_functions.h"
 #include "compiler/network/graph_edit.h"
 #include "compiler/network/passes.h"
+#include "ir/limits.h"
+#include "ir/numbered_names.h"
 
 namespace burin {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
 using Order = std::vector<int>;
+
+// The axes of what is ordered twice, as one order.
+Order composed(const Order& second, const Order& first) {
+  Order both;
+  for (const int axis : second) both.push_back(first[static_cast<std::size_t>(axis)]);
+  return both;
+}
 
 // The axes before the transpose that these are behind it.
 std::vector<int> before(const std::vector<int>& axes, const Order& order) {
@@ -76,6 +85,8 @@ class BeforeTranspose {
   std::optional<OperatorKind> operator()(const Reduce& op) const {
     Reduce moved = op;
     moved.axes = before(op.axes, order_);
+    const bool of_image = order_.size() == 3 && moved.axes == std::vector<int>{1, 2};
+    if (of_image && op.statistic == Statistic::mean && !op.then) return GlobalAveragePool{};
     return moved;
   }
   std::optional<OperatorKind> operator()(const Normalize& op) const {
@@ -100,59 +111,219 @@ class TransposeSinker {
  public:
   explicit TransposeSinker(Network network) : graph_(std::move(network)) {
     for (const Activations& tensor : graph_.network().tensors) names_.insert(tensor.name);
+    for (const Operator& op : graph_.network().operators) operator_names_.give(op.name);
+    at_beginning_ = graph_.operators();
   }
 
   Rewritten run() {
     for (int op = 0; op < graph_.operators(); ++op) {
-      const auto* transpose = graph_.as<Transpose>(op);
-      if (transpose == nullptr) continue;
-      const int reader = graph_.only_reader(graph_.op(op).output);
-      if (reader >= 0 && (merge(op, reader) || pass(op, reader))) ++changes_;
+      if (graph_.as<Transpose>(op) == nullptr) continue;
+      changes_ += multiply_as_it_was(op) + merge(op);
+      const std::multiset<int> readers =
+          graph_.removed(op) ? std::multiset<int>() : graph_.readers(graph_.op(op).output);
+      for (const int reader : std::set<int>(readers.begin(), readers.end())) {
+        // Each of these may take the transpose away.
+        if (graph_.as<Transpose>(op) == nullptr) break;
+        if (reader >= at_beginning_) continue;  // what was added in this run waits for the next one
+        if (pass(op, reader) || join(op, reader) || reorder_features(op, reader)) ++changes_;
+      }
     }
     return {graph_.finish(), changes_};
   }
 
  private:
-  // Of two transposes in a row one is made.
-  bool merge(int op, int reader) {
-    const auto* second = graph_.as<Transpose>(reader);
-    if (second == nullptr) return false;
-    const Order first = graph_.as<Transpose>(op)->order;
-    Transpose both;
-    for (const int axis : second->order) both.order.push_back(first[static_cast<std::size_t>(axis)]);
-    const int input = graph_.op(op).inputs[0];
-    graph_.set_kind(reader, both);
-    graph_.remove(op);
-    graph_.set_input(reader, 0, input);
-    return true;
+  // Products read what was transposed: how the axes of their operands lie is theirs to say. Returns how many did.
+  int multiply_as_it_was(int op) {
+    const Order order = graph_.as<Transpose>(op)->order;
+    const int transposed = graph_.op(op).output, input = graph_.op(op).inputs[0];
+    int changed = 0;
+    const std::multiset<int> readers = graph_.readers(transposed);
+    for (const int reader : std::set<int>(readers.begin(), readers.end())) {
+      const auto* matmul = graph_.as<MatMul>(reader);
+      if (matmul == nullptr) continue;
+      MatMul direct = *matmul;
+      const std::vector<int> inputs = graph_.op(reader).inputs;
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i] != transposed) continue;
+        Order& own = (direct.constant ? direct.constant_first : i == 1) ? direct.right_order : direct.left_order;
+        own = own.empty() ? order : composed(own, order);
+        graph_.set_input(reader, i, input);
+        ++changed;
+      }
+      graph_.set_kind(reader, std::move(direct));
+    }
+    if (changed > 0 && graph_.readers(transposed).empty() && !graph_.is_output(transposed)) graph_.remove(op);
+    return changed;
   }
 
-  // The transpose comes behind its reader.
+  // Of two transposes in a row one is made. Returns how many were.
+  int merge(int op) {
+    if (graph_.removed(op)) return 0;
+    const Order first = graph_.as<Transpose>(op)->order;
+    const int transposed = graph_.op(op).output, input = graph_.op(op).inputs[0];
+    int merged = 0;
+    const std::multiset<int> readers = graph_.readers(transposed);
+    for (const int reader : readers) {
+      const auto* second = graph_.as<Transpose>(reader);
+      if (second == nullptr) continue;
+      graph_.set_kind(reader, Transpose{composed(second->order, first)});
+      graph_.set_input(reader, 0, input);
+      ++merged;
+    }
+    remove_unread(op);
+    return merged;
+  }
+
+  bool is_unread(int op) const {
+    return graph_.readers(graph_.op(op).output).empty() && !graph_.is_output(graph_.op(op).output);
+  }
+  void remove_unread(int op) {
+    if (is_unread(op)) graph_.remove(op);
+  }
+
+  // The transpose comes behind its reader. Where it has others, it stays for them: then only if the one behind moves
+  // nothing, or meets one back.
   bool pass(int op, int reader) {
     const Operator transpose = graph_.op(op), passed = graph_.op(reader);
     const Order order = std::get<Transpose>(transpose.kind).order;
     const Shape input = graph_.tensor(transpose.inputs[0]).shape;
+    if (passed.inputs.size() != 1) return false;
     const auto kind = std::visit(BeforeTranspose(order, input), passed.kind);
     if (!kind) return false;
     Shape shape = input;
-    if (const auto* reduce = std::get_if<Reduce>(&*kind)) {
-      for (const int axis : reduce->axes) shape[static_cast<std::size_t>(axis)] = 1;
+    if (const auto* reduce = std::get_if<Reduce>(&passed.kind)) {
+      for (const int axis : before(reduce->axes, order)) shape[static_cast<std::size_t>(axis)] = 1;
     }
-    const int made = graph_.add_tensor({new_name(graph_.tensor(passed.output).name), std::move(shape)});
-    graph_.replace(reader, {transpose.name, Transpose{order}, {made}, passed.output});
-    graph_.replace(op, {passed.name, *kind, transpose.inputs, made});
+    const bool alone = graph_.only_reader(transpose.output) == reader;
+    if (!alone && !keeps_order({order}, shape) && !leads_back(passed.output, order)) return false;
+    put_behind(reader, {passed.name, *kind, transpose.inputs, passed.output}, order, std::move(shape));
+    remove_unread(op);
+    return true;
+  }
+
+  // Whether operators that a transpose passes are all there is between the tensor and a transpose back.
+  bool leads_back(int tensor, const Order& order) {
+    const int reader = graph_.only_reader(tensor);
+    if (reader < 0) return false;
+    if (const auto* back = graph_.as<Transpose>(reader)) {
+      return std::ranges::is_sorted(composed(back->order, order));
+    }
+    const Operator& op = graph_.op(reader);
+    if (op.inputs.size() != 1 || std::holds_alternative<Reduce>(op.kind)) return false;
+    Shape before(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      before[static_cast<std::size_t>(order[i])] = graph_.tensor(tensor).shape[i];
+    }
+    return std::visit(BeforeTranspose(order, before), op.kind) && leads_back(op.output, order);
+  }
+
+  // Computes what `by` says where `reader` stood, behind `first` if there is one, and transposes it to what that gave.
+  void put_behind(int reader, Operator by, const Order& order, Shape shape, std::optional<Operator> first = {}) {
+    const int output = by.output;
+    by.output = graph_.add_tensor({new_name(graph_.tensor(output).name), std::move(shape)});
+    const int made = by.output;
+    const std::string name = new_operator_name(by.name);
+    if (first) {
+      graph_.replace(reader, std::move(*first));
+      graph_.add_operator(std::move(by), reader);
+    } else {
+      graph_.replace(reader, std::move(by));
+    }
+    graph_.add_operator({name, Transpose{order}, {made}, output}, reader);
+  }
+
+  // What comes of tensors that are all transposed alike is transposed itself. One of the transposes goes for it.
+  bool join(int op, int reader) {
+    const Order order = graph_.as<Transpose>(op)->order;
+    const Operator joined = graph_.op(reader);
+    OperatorKind kind = joined.kind;
+    if (auto* concat = std::get_if<Concat>(&kind)) {
+      concat->axis = order[static_cast<std::size_t>(concat->axis)];
+    } else if (!std::holds_alternative<Combine>(kind)) {
+      return false;
+    }
+    if (joined.inputs.size() < 2) return false;
+    bool goes = false;
+    for (const int input : joined.inputs) {
+      const auto* transpose = graph_.as<Transpose>(graph_.producer(input));
+      const bool alike = transpose != nullptr && transpose->order == order;
+      if (!alike && !(std::holds_alternative<Combine>(kind) && moves_freely(input, order))) return false;
+      goes = goes || (alike && graph_.only_reader(input) == reader);
+    }
+    if (!goes) return false;
+    Operator by{joined.name, std::move(kind), {}, joined.output};
+    std::optional<Operator> first;
+    for (const int input : joined.inputs) {
+      const int producer = graph_.producer(input);
+      const auto* transpose = graph_.as<Transpose>(producer);
+      if (transpose != nullptr && transpose->order == order) {
+        by.inputs.push_back(graph_.op(producer).inputs[0]);
+        continue;
+      }
+      const Shape shape = before_order(graph_.tensor(input).shape, order);
+      by.inputs.push_back(graph_.add_tensor({new_name(graph_.tensor(input).name), shape}));
+      first = Operator{new_operator_name(joined.name), Reshape{shape}, {input}, by.inputs.back()};
+    }
+    put_behind(reader, std::move(by), order, before_order(graph_.tensor(joined.output).shape, order), std::move(first));
+    for (const int input : joined.inputs) {
+      const int producer = graph_.producer(input);
+      if (graph_.as<Transpose>(producer) != nullptr) remove_unread(producer);
+    }
+    return true;
+  }
+
+  static Shape before_order(const Shape& shape, const Order& order) {
+    Shape before(shape.size());
+    for (std::size_t i = 0; i < shape.size(); ++i) before[static_cast<std::size_t>(order[i])] = shape[i];
+    return before;
+  }
+  // Whether the tensor, untransposed, is the same in memory.
+  bool moves_freely(int tensor, const Order& order) const {
+    return keeps_order({order}, before_order(graph_.tensor(tensor).shape, order));
+  }
+  std::string new_operator_name(const std::string& of) {
+    constexpr std::size_t kNumberBytes = 32;
+    return operator_names_.give(of.size() + kNumberBytes <= kMaxLayerNameBytes ? of + ".turned" : "turned");
+  }
+
+  // What is flattened behind the transpose is flattened as it was, and the layers behind have their weights in that
+  // order.
+  bool reorder_features(int op, int reader) {
+    const auto* flat = graph_.as<Reshape>(reader);
+    if (flat == nullptr || flat->shape.size() != 1 || graph_.is_output(graph_.op(reader).output)) return false;
+    const std::multiset<int> layers = graph_.readers(graph_.op(reader).output);
+    const auto is_layer = [&](int layer) { return graph_.as<Linear>(layer) != nullptr; };
+    if (layers.empty() || !std::ranges::all_of(layers, is_layer)) return false;
+    const Order order = graph_.as<Transpose>(op)->order;
+    const Shape& shape = graph_.tensor(graph_.op(op).output).shape;
+    for (const int layer : layers) {
+      Linear linear = *graph_.as<Linear>(layer);
+      const auto features = static_cast<std::size_t>(linear.in_features);
+      for (std::size_t row = 0; row < linear.weights.size(); row += features) {
+        const auto begin = linear.weights.begin() + static_cast<std::ptrdiff_t>(row);
+        const ConstantOperand of_row = before(ConstantOperand{shape, {begin, begin + linear.in_features}}, order);
+        std::ranges::copy(of_row.values, begin);
+      }
+      graph_.set_kind(layer, std::move(linear));
+    }
+    graph_.set_input(reader, 0, graph_.op(op).inputs[0]);
+    graph_.rename(graph_.op(reader).output, new_name(graph_.tensor(graph_.op(reader).output).name));
+    remove_unread(op);
     return true;
   }
 
   // What keeps its name keeps its values; these lie in another order.
   std::string new_name(const std::string& transposed) {
-    std::string name = transposed + ".before";
+    constexpr std::size_t kNumberBytes = 32;
+    std::string name = transposed.size() + kNumberBytes <= kMaxLayerNameBytes ? transposed + ".before" : "before";
     while (!names_.insert(name).second) name += '_';
     return name;
   }
 
   GraphEdit graph_;
+  int at_beginning_ = 0;         // operators
   std::set<std::string> names_;  // of all tensors
+  NumberedNames operator_names_;
   int changes_ = 0;
 };
 

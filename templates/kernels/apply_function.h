@@ -37,6 +37,7 @@ enum {
   kCeil,
   kRound,
   kQuantize,
+  kWithin,
   kUser
 };
 
@@ -106,6 +107,8 @@ BURIN_DEVICE float apply(i32 function, float alpha, float beta, float x) {
       return __builtin_rintf(x);
     case kQuantize:
       return clamp(__builtin_rintf(x * (1 / alpha)), beta, beta + 255) * alpha;
+    case kWithin:
+      return is_within(alpha, beta, x) ? 1 : 0;
     case kUser:
       return burin_call_apply(x);
     default:

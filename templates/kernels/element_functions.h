@@ -5,6 +5,10 @@
 #include "numbers.h"
 
 BURIN_DEVICE float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+// Ends that are the least or the largest float are none.
+BURIN_DEVICE bool is_within(float low, float high, float x) {
+  return (x >= low || low == -__FLT_MAX__) && (x <= high || high == __FLT_MAX__);
+}
 BURIN_DEVICE float magnitude(float x) { return __builtin_fabsf(x); }
 BURIN_DEVICE float with_sign_of(float size, float x) { return x < 0 ? -size : size; }
 BURIN_DEVICE float sigmoid(float x) { return burin_dev_reciprocal(1 + burin_dev_exp(-x)); }

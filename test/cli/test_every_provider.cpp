@@ -74,9 +74,9 @@ bool computes_in_halves(const std::string& provider) {
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
 // x (8x8x8) -> eleven convolutions, a normalization over channels before the last two -> pad -> LRN -> sigmoid -> the
-// sum of both, less its largest channel, normalized and gated. Of the sum, on one side: pool -> resize -> mean -> dense
-// fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully connected
-// layers -> z (256).
+// sum of both, less its largest channel, normalized, multiplied by itself and gated. Of the sum, on one side: pool ->
+// resize -> mean -> dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two
+// sparse fully connected layers -> z (256).
 OnnxModel model_of_every_provider() {
   constexpr int kChannels = 8;
   OnnxModel model = OnnxModel::of_image({kChannels, 8, 8});
@@ -118,6 +118,7 @@ OnnxModel model_of_every_provider() {
   node("Sub", {"combine_out", "reduce_out"}, "less");
   model.floats("ones", {kChannels}, std::vector<float>(kChannels, 1.0F));
   node("InstanceNormalization", {last, "ones", "ones"}, "normalize");
+  node("MatMul", {last, last}, "matmul");
   node("GlobalAveragePool", {last}, "squeezed");
   model.floats("squeeze_w", {2, kChannels, 1, 1}, sparse_weights(2 * kChannels, 10));
   model.floats("expand_w", {kChannels, 2, 1, 1}, sparse_weights(2 * kChannels, 11));
@@ -125,7 +126,7 @@ OnnxModel model_of_every_provider() {
   node("Relu", {last}, "features_of_means");
   node("Conv", {last, "expand_w"}, "expand");
   node("Sigmoid", {last}, "gate");
-  node("Mul", {"normalize_out", last}, "gated");
+  node("Mul", {"matmul_out", last}, "gated");
   node("MaxPool", {last}, "pool")
       .set("kernel_shape", std::vector<std::int64_t>{2, 2})
       .set("strides", std::vector<std::int64_t>{2, 2});

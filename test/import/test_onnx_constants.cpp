@@ -52,6 +52,23 @@ void refuses_constant(OnnxModel model, std::int64_t numbers, std::initializer_li
 
 }  // namespace
 
+TEST_CASE("onnx constants: triangles of matrices") {
+  const auto triangle = [](int upper, std::optional<std::int64_t> diagonal) {
+    return of_list("Trilu", {1, 2, 3}, {1, 2, 3, 4, 5, 6}, 6, [&](auto& model, auto& node) {
+      node.set("upper", upper);
+      if (!diagonal) return;
+      model.integer("k", *diagonal);
+      node.node.add_input("k");
+    });
+  };
+  CHECK(triangle(1, {}) == Floats{1, 2, 3, 0, 5, 6});
+  CHECK(triangle(0, {}) == Floats{1, 0, 0, 4, 5, 0});
+  CHECK(triangle(1, 1) == Floats{0, 2, 3, 0, 0, 6});
+  CHECK(triangle(0, 1) == Floats{1, 2, 0, 4, 5, 6});
+  CHECK(triangle(1, -5) == Floats{1, 2, 3, 4, 5, 6});
+  CHECK(triangle(0, std::numeric_limits<std::int64_t>::min()) == Floats(6, 0));
+}
+
 TEST_CASE("onnx constants: arithmetic repeats as NumPy does") {
   CHECK(of_lists("Add", {1, 2}, {10}) == Floats{11, 12});
   CHECK(of_lists("Sub", {1, 2}, {3, 5}) == Floats{-2, -3});

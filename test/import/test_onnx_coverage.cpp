@@ -2,6 +2,7 @@
 #include "compiler/import/onnx/onnx_import.h"
 #include "test/import/files.h"
 #include "test/import/onnx_model.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;

@@ -1,5 +1,6 @@
 // Functions, lists of operands, reductions and normalizations of ONNX models: what is read, and what is refused.
 #include <cmath>
+#include <limits>
 
 #include "test/import/files.h"
 #include "test/import/onnx_faults.h"
@@ -123,6 +124,19 @@ TEST_CASE("onnx lists of operands: activations and constants in any order") {
   }
 }
 
+TEST_CASE("onnx lists: the larger or smaller of one tensor and one number cuts it off") {
+  const auto cut = [](const std::string& op, float number) {
+    OnnxModel model = OnnxModel::of_image({2, 3, 3});
+    model.floats("c", {1}, {number});
+    model.add_node(op, {"c", "x"});
+    return last<Elementwise>(model.import());
+  };
+  constexpr float kMost = std::numeric_limits<float>::max();
+  CHECK(cut("Min", 6) == Elementwise{ElementFunction::clip, -kMost, 6});
+  CHECK(cut("Max", -1) == Elementwise{ElementFunction::clip, -1, kMost});
+  CHECK(cut("Max", 0) == Elementwise{ElementFunction::relu});
+}
+
 TEST_CASE("onnx operands: what cannot meet is refused") {
   OnnxModel flat = OnnxModel::of_image({2, 3, 3});
   flat.add_node("Flatten", {"x"}, "f");
@@ -130,8 +144,18 @@ TEST_CASE("onnx operands: what cannot meet is refused") {
   refuses(flat, {"2x3x3 and 18", "Unsqueeze"});
   OnnxModel larger = OnnxModel::of_image({1, 3, 3});
   larger.floats("c", {4, 1, 1});
-  larger.add_node("Sub", {"x", "c"});
-  refuses(larger, {"'c' has the shape [4,1,1]", "1x3x3", "Expand"});
+  larger.floats("other", {2, 4, 1, 1});
+  larger.add_node("Sub", {"x", "c"}, "less");
+  const auto by_image = [&] {
+    OnnxModel model = larger;
+    model.add_node("Sub", {"x", "other"});
+    return model;
+  };
+  refuses(by_image(), {"'other' has the shape [2,4,1,1]", "1x3x3", "along each axis"});
+  // What is smaller than the constant becomes as large.
+  larger.add_node("Relu", {"less"});
+  CHECK(kinds(larger.import()) == "pick channel_affine elementwise");
+  CHECK(last_shape(larger.import()) == Dims{4, 3, 3});
 }
 
 TEST_CASE("onnx reductions: statistic, function, axes") {
@@ -220,7 +244,15 @@ TEST_CASE("onnx pools of lengths, and maxima of images that no window holds") {
   CHECK(last<ChannelAffine>(squares).scale == std::vector<float>{6, 6});
   CHECK(last<ChannelAffine>(squares).then->function == ElementFunction::sqrt);
   CHECK_FALSE(last<ChannelAffine>(pool(1).import()).then);
-  refuses(pool(3), {"'p' is 3", "1 and 2"});
+  const Network cubes = pool(3).import();
+  CHECK(kinds(cubes) == "elementwise elementwise pool channel_affine");
+  CHECK(*last<ChannelAffine>(cubes).then == Elementwise{ElementFunction::power, 1.0F / 3, 0});
+  CHECK(kinds(pool(4).import()) == "elementwise pool channel_affine");
+  refuses(pool(65), {"'p' is 65", "1 to 64"});
+  OnnxModel three = OnnxModel::of_image({2, 6, 6});
+  three.add_node("GlobalLpPool", {"x"}).set("p", 3);
+  CHECK(kinds(three.import()) == "elementwise elementwise reduce");
+  CHECK(last<Reduce>(three.import()).statistic == Statistic::sum);
   CHECK(kinds(through_node("GlobalMaxPool", {1, 2000, 3}).import()) == "reduce");
 }
 

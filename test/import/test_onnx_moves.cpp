@@ -224,6 +224,9 @@ TEST_CASE("onnx pad: modes that repeat, negative padding, and channels") {
   CHECK(padded("reflect", {1, 1, 4}, {0, 0, 0, -1, 0, 0, 0, 1}) == Doubles{1, 2, 3, 2});
   CHECK(padded("constant", {2, 1, 1}, {0, 1, 0, 0, 0, 2, 0, 0}) == Doubles{0, 0, 1, 0, 0});
   CHECK(padded("constant", {2, 3}, {0, 0, 1, 0, 0, 0}) == Doubles{0, 0, 1, 2, 0, 3, 4, 5});  // of one row
+  // Rows and columns of an image whose channels are the last axis.
+  CHECK(padded("constant", {1, 1, 2}, {0, 1, 1, 0, 0, 0, 0, 0}) == Doubles{0, 0, 0, 0, 0, 0, 0, 1});
+  CHECK(padded("edge", {2, 1, 2}, {0, 0, 1, 0, 0, 1, 0, 0}) == Doubles{0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3});
 }
 
 TEST_CASE("onnx pad: channels with a value") {

@@ -279,6 +279,35 @@ TEST_CASE("network: rules of squeeze-and-excitation") {
   expect(faults_of(Excite{{1}, {}, excite.expand}, {{5, 8, 7}, {9, 2}}), "there are 1 biases, allowed are none or 2");
 }
 
+TEST_CASE("network: rules of products of matrices") {
+  using Shape = std::vector<std::int64_t>;
+  CHECK(shape_of(MatMul{}, {{3, 4}, {4, 5}}) == Shape{3, 5});
+  CHECK(shape_of(MatMul{}, {{2, 1, 3, 4}, {1, 6, 4, 5}}) == Shape{2, 6, 3, 5});
+  MatMul turned;
+  turned.right_order = {2, 0, 1};
+  CHECK(shape_of(turned, {{2, 3, 4}, {4, 5, 2}}) == Shape{2, 3, 5});
+  expect(faults_of(turned, {{2, 3, 4}, {4, 5}}), "order is 2,0,1, it must name each axis of its tensor 4x5 once");
+  expect(faults_of(MatMul{}, {{3, 4}}), "it has 1 inputs, it takes 2");
+  expect(faults_of(MatMul{}, {{3, 4}, {5, 4}}), "it multiplies 3x4 by 5x4; both must have as many axes");
+  expect(faults_of(MatMul{}, {{4}, {4}}), "as many axes, two or more");
+  expect(faults_of(MatMul{}, {{2, 3, 4}, {4, 5}}), "it multiplies 2x3x4 by 4x5");
+  expect(faults_of(MatMul{}, {{2, 3, 4}, {3, 4, 5}}), "which have 2 and 3 matrices along axis 0");
+  MatMul constant;
+  constant.constant = ConstantOperand{{4, 2}, std::vector<float>(8, 1)};
+  CHECK(shape_of(constant, {{3, 4}}) == Shape{3, 2});
+  expect(faults_of(constant, {{3, 4}, {4, 5}}), "it has 2 inputs, it takes 1 beside its constant");
+  constant.constant_first = true;
+  CHECK(shape_of(constant, {{2, 3}}) == Shape{4, 3});
+  constant.left_order = {1, 0};
+  expect(faults_of(constant, {{2, 3}}), "order is 1,0");
+  constant.left_order.clear();
+  constant.scale = kFloatInfinity;
+  expect(faults_of(constant, {{2, 3}}), "its scale is inf, it must be finite");
+  constant.scale = 1;
+  constant.constant->values.pop_back();
+  expect(faults_of(constant, {{2, 3}}), "its constant is 4x2 and has 7 values");
+}
+
 TEST_CASE("network: rules of pooling") {
   const auto check = [](auto change, const std::string& part) {
     Pool pool = pool_of(2, 2, 0);
@@ -424,9 +453,11 @@ TEST_CASE("network: every kind of operator has its own name") {
                                          kind_name(Pick{}),
                                          kind_name(Resample{}),
                                          kind_name(Squeeze{}),
-                                         kind_name(Excite{})};
-  CHECK(names == std::vector<std::string_view>{"convolution", "linear", "channel_affine", "elementwise", "combine",
-                                               "pool", "global_average_pool", "lrn", "softmax", "concat",
-                                               "channel_view", "pad", "reshape", "transpose", "identity", "pick",
-                                               "resample", "squeeze", "excite"});
+                                         kind_name(Excite{}),
+                                         kind_name(MatMul{})};
+  CHECK(names ==
+        std::vector<std::string_view>{
+            "convolution", "linear",  "channel_affine", "elementwise",  "combine", "pool",    "global_average_pool",
+            "lrn",         "softmax", "concat",         "channel_view", "pad",     "reshape", "transpose",
+            "identity",    "pick",    "resample",       "squeeze",      "excite",  "matmul"});
 }

@@ -363,8 +363,8 @@ class RandomGraph {
   }
   burin::Combination some_combination() {
     using enum burin::Combination;
-    const burin::Combination all[] = {add, multiply, subtract, smaller, larger};
-    return all[random_.integer(0, 4)];
+    const burin::Combination all[] = {add, multiply, subtract, smaller, larger, keep};
+    return all[random_.integer(0, 5)];
   }
 
   // A statistic, which then meets what it is of.
@@ -419,6 +419,18 @@ class RandomGraph {
     if (random_.chance(0.8)) add(burin::Transpose{{2, 0, 1}}, {tensors_.back()});
   }
 
+  // Products of rows with each other, or with numbers.
+  void gram(int x) {
+    burin::MatMul op;
+    op.then = burin::Elementwise{burin::ElementFunction::tanh};
+    if (random_.chance(0.6)) {
+      op.right_order = {0, 2, 1};
+      return void(add(op, {x, x}));
+    }
+    op.constant = numbers({1, shape(x)[2], random_.integer(1, 6)});
+    add(op, {x});
+  }
+
   void smooth(int x) {
     using enum burin::ElementFunction;
     const burin::ElementFunction all[] = {tanh, erf, gelu, mish, softplus, softsign, sine, absolute};
@@ -438,7 +450,7 @@ class RandomGraph {
       case 8:
         return normalize(x);
       case 9:
-        return with_a_constant(x);
+        return random_.chance(0.4) ? gram(x) : with_a_constant(x);
       case 10:
         return smooth(x);
       case 0:

@@ -56,7 +56,17 @@ TEST_CASE("drop_identities: a ReLU of what never is negative goes, of others it 
   };
   CHECK(kinds(after(drop_identities, network({ElementFunction::sigmoid}), 1)) == "elementwise");
   unchanged(drop_identities, network({ElementFunction::tanh}));
-  unchanged(drop_identities, network({ElementFunction::clip, -1, 1}));
+  const Network cut = after(drop_identities, network({ElementFunction::clip, -1, 1}), 1);
+  const auto& clip = std::get<Elementwise>(cut.operators.at(0).kind);
+  CHECK(cut.operators.size() == 1);
+  CHECK(clip == Elementwise{ElementFunction::clip, 0, 1});
+  unchanged(drop_identities, network({ElementFunction::clip, -3, -1}));  // nothing lies between
+}
+
+TEST_CASE("drop_identities: a transpose that another pass brings behind its reader waits for that") {
+  GraphBuilder graph;
+  const int x = graph.add("there", Transpose{{1, 2, 0}}, {graph.input({3, 1, 1})});
+  unchanged(drop_identities, graph.finish({graph.add("tanh", Elementwise{ElementFunction::tanh}, {x})}));
 }
 
 TEST_CASE("drop_identities: transposes of extents of 1 are reshapes, reshapes of reshapes are one") {
@@ -72,6 +82,22 @@ TEST_CASE("drop_identities: transposes of extents of 1 are reshapes, reshapes of
 TEST_CASE("drop_identities: a transpose that moves elements stays") {
   GraphBuilder graph;
   unchanged(drop_identities, graph.finish({graph.add("turn", Transpose{{2, 1, 0}}, {graph.input({2, 1, 3})})}));
+}
+
+TEST_CASE("fold_affine: a factor goes into the product of matrices before it or behind it, other numbers do not") {
+  const auto around = [](const ChannelAffine& affine, bool before) {
+    GraphBuilder graph;
+    const int x = graph.input({2, 3, 3}), scaled = before ? graph.add("affine", affine, {x}) : x;
+    const int product = graph.add("product", MatMul{}, {scaled, x});
+    return graph.finish({before ? product : graph.add("affine", affine, {product})});
+  };
+  for (const bool before : {false, true}) {
+    const Network folded = after(fold_affine, around({{0.25F, 0.25F}, {0, 0}}, before), 1);
+    CHECK(kinds(folded) == "matmul");
+    CHECK(std::get<MatMul>(folded.operators[0].kind).scale == 0.25F);
+    unchanged(fold_affine, around({{0.25F, 0.5F}, {0, 0}}, before));
+    unchanged(fold_affine, around({{0.25F, 0.25F}, {0, 1}}, before));
+  }
 }
 
 TEST_CASE("fold_pad: into a convolution") {

@@ -87,6 +87,16 @@ TEST_CASE("operator_error: sums scale with their terms without signs") {
   CHECK(linear[1] == Approx(4 + 1));
 }
 
+TEST_CASE("operator_error: of products, magnitudes of their terms") {
+  const std::vector<double> product = in_units(tolerances_of(MatMul{}, {1, 2}, {{3, -1}, {2, 4}}, {}, {2, 1}), 2);
+  CHECK(product[0] == Approx(6 + 4));
+  MatMul by;
+  by.constant = ConstantOperand{{2, 1}, {-2, 4}};
+  CHECK(in_units(tolerances_of(by, {1, 2}, {{3, -1}}), 2)[0] == Approx(6 + 4));
+  by.constant_first = true;
+  CHECK(in_units(tolerances_of(by, {1, 2}, {{3, -1}}), 1)[0] == Approx(6));
+}
+
 TEST_CASE("operator_error: of squeeze-and-excitation, what each layer adds up") {
   const std::vector<double> squeezed = in_units(tolerances_of(Squeeze{1, {-3}, 1, 2}, {1, 1, 2}, {{1, -2}}), 3);
   CHECK(squeezed[0] == Approx(3 * 1.5));
@@ -152,6 +162,10 @@ TEST_CASE("operator_error: no function but those that are steep is off by more t
   // Near a step it is as large as that.
   CHECK(tolerances_of(ChannelAffine{{1}, {0}, Elementwise{ElementFunction::floor}}, {1, 1, 1}, {{2}})[0] ==
         Approx(1).epsilon(1e-3));
+  const Elementwise only_two{ElementFunction::within, 2, 2};
+  for (const float near : {2.0F, 2.0F + 0x1p-22F, 2.0F - 0x1p-23F}) {
+    CHECK(tolerances_of(ChannelAffine{{1}, {0}, only_two}, {1, 1, 1}, {{near}})[0] == Approx(1).epsilon(1e-3));
+  }
 }
 
 TEST_CASE("operator_error: a user's function is off by what floats make of it, and of what it is given") {

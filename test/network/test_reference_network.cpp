@@ -134,14 +134,57 @@ TEST_CASE("reference_network: combinations, whose second operand may be a consta
   CHECK(run(Combine{smaller}, {a, row}) == Values{1, -2, 2, -4});
   CHECK(run(Combine{larger}, {a, row}) == Values{2, 4, 3, 4});
   CHECK(run(Combine{prelu}, {a, row}) == Values{1, -8, 3, -16});
-  Combine less{subtract};
-  less.swapped = true;
-  CHECK(run(less, {a, row}) == Values{1, 6, -1, 8});
-  less.constant = ConstantOperand{{1, 1, 1}, {10}};
-  CHECK(run(less, {a}) == Values{9, 12, 7, 14});
+  Combine turned{subtract};
+  turned.swapped = true;
+  CHECK(run(turned, {a, row}) == Values{1, 6, -1, 8});
+  turned.constant = ConstantOperand{{1, 1, 1}, {10}};
+  CHECK(run(turned, {a}) == Values{9, 12, 7, 14});
   Combine rises{power};
   rises.constant = ConstantOperand{{1, 2, 1}, {2, 3}};
   CHECK(run(rises, {a}) == Values{1, 4, 27, -64});
+}
+
+TEST_CASE("reference_network: comparisons give 0 and 1, and choices take what such numbers say") {
+  using enum Combination;
+  const Input a = {{1, 2, 2}, {1, 2, 3, 4}}, row = {{1, 1, 2}, {3, 2}}, truth = {{1, 2, 1}, {0, 1}};
+  CHECK(run(Combine{equal}, {a, row}) == Values{0, 1, 1, 0});
+  CHECK(run(Combine{less}, {a, row}) == Values{1, 0, 0, 0});
+  CHECK(run(Combine{less_or_equal}, {a, row}) == Values{1, 1, 1, 0});
+  CHECK(run(Combine{keep}, {a, truth}) == Values{0, 0, 3, 4});
+  CHECK(run(Combine{drop}, {a, truth}) == Values{1, 2, 0, 0});
+  Combine masked{keep};
+  masked.otherwise = -std::numeric_limits<float>::infinity();
+  CHECK(run(masked, {a, truth})[1] == masked.otherwise);
+  const Input x = {{5}, {-1, 0.5F, 1, 2, std::numeric_limits<float>::infinity()}};
+  constexpr float kMost = std::numeric_limits<float>::max();
+  CHECK(run(Elementwise{ElementFunction::within, 0.5F, 1}, {x}) == Values{0, 1, 1, 0, 0});
+  CHECK(run(Elementwise{ElementFunction::within, 1, kMost}, {x}) == Values{0, 0, 1, 1, 1});
+  CHECK(run(Elementwise{ElementFunction::within, -kMost, 0.5F}, {x}) == Values{1, 1, 0, 0, 0});
+}
+
+TEST_CASE("reference_network: products of matrices") {
+  const Input a = {{2, 3}, {1, 2, 3, 4, 5, 6}}, b = {{3, 2}, {1, 0, 0, 1, 2, 2}};
+  CHECK(run(MatMul{}, {a, b}) == Values{7, 8, 16, 17});
+  MatMul gram;
+  gram.right_order = {1, 0};
+  CHECK(run(gram, {a, a}) == Values{14, 32, 32, 77});
+  gram.left_order = {1, 0};
+  gram.right_order.clear();
+  CHECK(run(gram, {a, a}) == Values{17, 22, 27, 22, 29, 36, 27, 36, 45});
+  // One matrix for all, on either side; numbers of the model, on either side.
+  const Input rows = {{2, 1, 2}, {1, 2, 3, 4}}, column = {{1, 2, 1}, {1, -1}};
+  CHECK(run(MatMul{}, {rows, column}) == Values{-1, -1});
+  MatMul constant;
+  constant.constant = ConstantOperand{{2, 2, 1}, {1, 1, 10, 0}};
+  CHECK(run(constant, {rows}) == Values{3, 30});
+  constant.constant = ConstantOperand{{1, 1, 1}, {-2}};
+  constant.constant_first = true;
+  constant.then = Elementwise{ElementFunction::relu};
+  CHECK(run(constant, {rows}) == Values{0, 0, 0, 0});
+  constant.scale = -0.5F;
+  CHECK(run(constant, {rows}) == Values{1, 2, 3, 4});
+  // Two images.
+  CHECK(run(MatMul{}, {Input{{1, 2}, {1, 2, 3, 4}}, Input{{2, 1}, {1, 1, 0, 1}}}, 2) == Values{3, 4});
 }
 
 TEST_CASE("reference_network: statistics along axes") {

@@ -58,6 +58,68 @@ TEST_CASE("sink_transposes: a number for each value of the last axis becomes one
   after(sink_transposes, between(ChannelAffine{{2, 2, 2, 2}, {1, 1, 1, 1}}), 2);
 }
 
+TEST_CASE("sink_transposes: products read what was transposed, and others the transposed tensor") {
+  GraphBuilder graph;
+  const int x = graph.input({9, 3, 10});
+  const int heads = graph.add("heads", Transpose{{1, 0, 2}}, {x});
+  const int keys = graph.add("keys", Transpose{{0, 2, 1}}, {heads});
+  const int scores = graph.add("scores", MatMul{}, {heads, keys});
+  const Network direct = simplify(graph.finish({graph.add("mixed", MatMul{}, {scores, heads})}));
+  CHECK(kinds(direct) == "matmul matmul");
+  const auto& product = std::get<MatMul>(direct.operators[0].kind);
+  CHECK(product.left_order == std::vector<int>{1, 0, 2});
+  CHECK(product.right_order == std::vector<int>{1, 2, 0});
+  CHECK(direct.operators[0].inputs == std::vector<int>{direct.inputs[0], direct.inputs[0]});
+  GraphBuilder other;
+  const int y = other.input({6, 5});
+  const int turned = other.add("turned", Transpose{{1, 0}}, {y});
+  MatMul by;
+  by.constant_first = true;
+  by.constant = ConstantOperand{{2, 5}, std::vector<float>(10, 0.5F)};
+  const int made = other.add("made", by, {turned});
+  const Network kept = after(sink_transposes, other.finish({made, turned}), 1);
+  CHECK(std::get<MatMul>(kept.operators.back().kind).right_order == std::vector<int>{1, 0});
+}
+
+TEST_CASE("sink_transposes: what is transposed alike is joined before, and others read what they did") {
+  // A residual block whose channels are the last axis: all transposes go but the one at the end.
+  GraphBuilder graph;
+  const int x = graph.input({3, 4, 5}), there = graph.add("there", kToLast, {x});
+  const int back = graph.add("back", kToFirst, {there});
+  const int made = graph.add("made", kToLast, {graph.add("tanh", Elementwise{ElementFunction::tanh}, {back})});
+  const int sum = graph.add("sum", Combine{}, {there, made});
+  const int both = graph.add("both", Concat{2}, {sum, there});
+  const Network joined = simplify(graph.finish({graph.add("end", kToFirst, {both})}));
+  CHECK(kinds(joined) == "elementwise combine concat");
+  CHECK(std::get<Concat>(joined.operators[2].kind).axis == 0);
+  // A gate of one value for each channel lies the same either way.
+  GraphBuilder gated;
+  const int y = gated.add("there", kToLast, {gated.input({3, 4, 5})});
+  const int mean = gated.add("mean", Reduce{Statistic::mean, {0, 1}}, {y});
+  const int flat = gated.add("flat", Reshape{{3}}, {mean});
+  const int gate = gated.add("gate", Reshape{{1, 1, 3}}, {gated.add("softmax", Softmax{}, {flat})});
+  const int product = gated.add("product", Combine{Combination::multiply}, {y, gate});
+  const Network gates = simplify(gated.finish({gated.add("end", kToFirst, {product})}));
+  CHECK(kinds(gates) == "global_average_pool reshape softmax reshape combine");
+  // Two that are transposed in different ways stay apart.
+  GraphBuilder apart;
+  const int z = apart.input({4, 4, 4});
+  const int one = apart.add("one", kToLast, {z}), other = apart.add("other", kToFirst, {z});
+  unchanged(sink_transposes, apart.finish({apart.add("sum", Combine{}, {one, other})}));
+}
+
+TEST_CASE("sink_transposes: layers behind what is flattened have their weights in the order before") {
+  GraphBuilder graph;
+  const int flat = graph.add("flat", Reshape{{12}}, {graph.add("there", kToLast, {graph.input({3, 2, 2})})});
+  Linear layer{12, 2, std::vector<float>(24), {}};
+  for (std::size_t i = 0; i < layer.weights.size(); ++i) layer.weights[i] = static_cast<float>(i);
+  const Network direct = after(sink_transposes, graph.finish({graph.add("fc", layer, {flat})}), 1);
+  CHECK(kinds(direct) == "reshape linear");
+  const auto& weights = std::get<Linear>(direct.operators[1].kind).weights;
+  CHECK(std::vector<float>(weights.begin(), weights.begin() + 12) ==
+        std::vector<float>{0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11});
+}
+
 TEST_CASE("sink_transposes: what others read, or what has two tensors or other numbers by channel, stays") {
   unchanged(sink_transposes, between(ChannelAffine{{2, 2, 2, 3}, {1, 1, 1, 1}}));
   unchanged(sink_transposes, between(Softmax{}));

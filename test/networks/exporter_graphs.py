@@ -5,7 +5,9 @@
 
 Each graph is a function of this file: weights that the graph standardises, in the ways of several exporters; a channel
 shuffle whose shapes come from Shape; the padding that TensorFlow calls SAME, computed from the image's size; a branch
-that depends on a size; a depthwise filter that is repeated for each channel. The same seed gives the same bytes.
+that depends on a size; a depthwise filter that is repeated for each channel; networks of Keras, whose channels are the last
+axis, with the transposes that tf2onnx writes around what ONNX has for channels first; a block of PaddlePaddle. The same seed
+gives the same bytes.
 """
 import argparse
 from pathlib import Path
@@ -43,10 +45,10 @@ class Graph:
         number = self.node("Gather", self.node("Shape", tensor), self.constant(axis), axis=0)
         return self.node("Unsqueeze", number, self.constant([0]))
 
-    def model(self, output, opset, shape):
+    def model(self, output, opset, shape, image=(CHANNELS, HEIGHT, WIDTH)):
         graph = helper.make_graph(
             self.nodes, "exported",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", CHANNELS, HEIGHT, WIDTH])],
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *image])],
             [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["N", *shape])], self.constants)
         return helper.make_model(graph, producer_name="burin test/networks/exporter_graphs.py", ir_version=IR_VERSION,
                                  opset_imports=[helper.make_opsetid("", opset)])
@@ -145,14 +147,139 @@ def repeated_filter(seed):
     return g.model(g.node("Conv", "x", filters, group=CHANNELS, strides=[2, 2]), 22, [CHANNELS, 4, 3])
 
 
-GRAPHS = [standardised_by_means, standardised_by_a_batch_norm, shuffled, same_padding, branched, repeated_filter]
+def summed_by_labels(seed):
+    """Attention, a layer, a gate and sums, as einsum spells them."""
+    g = Graph(seed)
+    def einsum(equation, *inputs):
+        return g.node("Einsum", *inputs, equation=equation)
+
+    queries = einsum("bchw,dc->bdhw", "x", g.normal(6, CHANNELS))
+    heads = g.node("Reshape", queries, g.constant([0, 2, 3, -1]))
+    scores = g.node("Softmax", einsum("bnci,bncj->bnij", heads, heads), axis=-1)
+    mixed = einsum("bnij,bncj->bnci", scores, heads)
+    back = g.node("Reshape", mixed, g.constant([0, 6, HEIGHT, WIDTH]))
+    means = einsum("b...hw -> b...", back)
+    gated = einsum("bchw,bc->bchw", back, g.node("Sigmoid", means))
+    rows = einsum("...hw,...kw->...hk", gated, gated)
+    both = einsum("bchk,hm,ck->bmc", rows, g.normal(HEIGHT, 4), g.normal(6, HEIGHT))
+    return g.model(einsum("bi,bmc->bcim", means, both), 12, [6, 6, 4])
 
 
-def write_graphs(folder, seed):
-    """Writes one file for each graph; returns their paths."""
+class ChannelsLast(Graph):
+    """Layers of Keras as tf2onnx writes them before it optimizes: each operator of ONNX between transposes."""
+
+    def first(self, x):
+        return self.node("Transpose", x, perm=[0, 3, 1, 2])
+
+    def last(self, x):
+        return self.node("Transpose", x, perm=[0, 2, 3, 1])
+
+    def conv(self, x, inputs, outputs, kernel=1, stride=1, groups=1, same=True):
+        pad = {"pads": [kernel // 2] * 4} if same else {"auto_pad": "VALID"}
+        made = self.node("Conv", self.first(x), self.normal(outputs, inputs // groups, kernel, kernel), strides=[stride] * 2,
+                         group=groups, kernel_shape=[kernel] * 2, dilations=[1, 1], **pad)
+        return self.node("Add", self.last(made), self.normal(outputs))
+
+    def norm(self, x, count):
+        numbers = [self.constant(self.random.uniform(0.7, 1.3, count), np.float32), self.normal(count), self.normal(count),
+                   self.constant(self.random.uniform(0.7, 1.3, count), np.float32)]
+        return self.last(self.node("BatchNormalization", self.first(x), *numbers, epsilon=1e-3))
+
+    def relu6(self, x):
+        return self.node("Min", self.node("Relu", x), self.constant(6.0, np.float32))
+
+    def padded(self, x):
+        """ZeroPadding2D(((0, 1), (0, 1)))."""
+        return self.node("Pad", x, self.constant([0, 0, 0, 0, 0, 1, 1, 0]))
+
+    def swish(self, x):
+        return self.node("Mul", x, self.node("Sigmoid", x))
+
+    def max_pool(self, x):
+        return self.last(self.node("MaxPool", self.first(x), kernel_shape=[2, 2], strides=[2, 2]))
+
+    def mean(self, x, keepdims):
+        return self.node("ReduceMean", x, axes=[1, 2], keepdims=keepdims)
+
+    def dense(self, x, inputs, outputs):
+        return self.node("Add", self.node("MatMul", x, self.normal(inputs, outputs)), self.normal(outputs))
+
+    def excited(self, x, channels):
+        squeezed = self.swish(self.conv(self.mean(x, 1), channels, 4))
+        return self.node("Mul", x, self.node("Sigmoid", self.conv(squeezed, 4, channels)))
+
+
+def keras_mobilenet(seed):
+    """MobileNetV2's blocks, then one of EfficientNet; padding by a layer of its own, a mean and a dense layer."""
+    g = ChannelsLast(seed)
+    x = g.relu6(g.norm(g.conv(g.padded("x"), 3, 8, 3, 2, same=False), 8))
+    for _ in range(2):
+        y = g.relu6(g.norm(g.conv(x, 8, 16), 16))
+        y = g.relu6(g.norm(g.conv(y, 16, 16, 3, groups=16), 16))
+        x = g.node("Add", x, g.norm(g.conv(y, 16, 8), 8))
+    y = g.swish(g.norm(g.conv(x, 8, 16), 16))
+    y = g.swish(g.norm(g.conv(g.padded(y), 16, 16, 3, 2, groups=16, same=False), 16))
+    x = g.norm(g.conv(g.excited(y, 16), 16, 12), 12)
+    return g.model(g.node("Softmax", g.dense(g.mean(x, 0), 12, 5), axis=-1), 13, [5], (16, 16, 3))
+
+
+def keras_resnet_v2(seed):
+    """Normalizations before layers, a pooled shortcut, features that are flattened with their channels last."""
+    g = ChannelsLast(seed)
+    x = g.max_pool(g.conv("x", 3, 8, 3))
+    y = g.node("Relu", g.norm(x, 8))
+    x = g.node("Add", g.conv(x, 8, 12), g.conv(g.node("Relu", g.norm(g.conv(y, 8, 8, 3), 8)), 8, 12))
+    y = g.node("Relu", g.norm(x, 12))
+    x = g.node("Add", x, g.conv(g.node("Relu", g.norm(g.conv(y, 12, 8, 3), 8)), 8, 12))
+    x = g.max_pool(g.node("Relu", g.norm(x, 12)))
+    x = g.node("Relu", g.dense(g.node("Reshape", x, g.constant([-1, 4 * 4 * 12])), 4 * 4 * 12, 10))
+    return g.model(g.dense(x, 10, 5), 13, [5], (16, 16, 3))
+
+
+def keras_unet(seed):
+    """An encoder whose stages are joined with what is resized, along the channels; a map as the output."""
+    g = ChannelsLast(seed)
+    low = g.node("Relu", g.conv("x", 3, 8, 3))
+    high = g.node("LeakyRelu", g.conv(g.max_pool(low), 8, 12, 3), alpha=0.3)
+    sizes = g.constant([1.0, 1.0, 2.0, 2.0], np.float32)
+    large = g.last(g.node("Resize", g.first(high), "", sizes, mode="nearest", nearest_mode="floor",
+                          coordinate_transformation_mode="asymmetric"))
+    joined = g.node("Relu", g.conv(g.node("Concat", large, low, axis=3), 20, 8, 3))
+    return g.model(g.node("Sigmoid", g.conv(joined, 8, 2)), 13, [16, 16, 2], (16, 16, 3))
+
+
+def paddle_block(seed):
+    """Of PaddlePaddle: swish and hard_swish in parts, scales as Mul and Add of lists, axes before the batch is known."""
+    g = Graph(seed)
+    x = g.node("Conv", "x", g.normal(8, CHANNELS, 3, 3), pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, 1], group=1)
+    x = g.node("BatchNormalization", x, *(g.constant(g.random.uniform(0.5, 1.5, 8), np.float32) for _ in range(4)),
+               epsilon=1e-5, momentum=0.9)
+    gate = g.node("Clip", g.node("Add", x, g.constant([3.0], np.float32)), g.constant(0.0, np.float32),
+                  g.constant(6.0, np.float32))
+    x = g.node("Div", g.node("Mul", x, gate), g.constant([6.0], np.float32))
+    pooled = g.node("GlobalAveragePool", x)
+    squeezed = g.node("Add", g.node("Conv", pooled, g.normal(4, 8, 1, 1)),
+                      g.node("Reshape", g.normal(4), g.constant([1, -1, 1, 1])))
+    excited = g.node("Add", g.node("Conv", g.node("Relu", squeezed), g.normal(8, 4, 1, 1)),
+                     g.node("Reshape", g.normal(8), g.constant([1, -1, 1, 1])))
+    x = g.node("Mul", x, g.node("HardSigmoid", excited, alpha=0.2, beta=0.5))
+    shape = g.node("Slice", g.node("Shape", x), g.constant([0]), g.constant([2]), g.constant([0]))
+    x = g.node("Reshape", x, g.node("Concat", shape, g.constant([-1]), axis=0))
+    x = g.node("Squeeze", g.node("ReduceMean", x, axes=[2], keepdims=1), g.constant([2]))
+    scores = g.node("Add", g.node("MatMul", x, g.normal(8, 5)), g.normal(5))
+    return g.model(g.node("Softmax", g.node("Identity", scores), axis=1), 13, [5])
+
+
+CHANNELS_LAST = [keras_mobilenet, keras_resnet_v2, keras_unet]
+GRAPHS = [standardised_by_means, standardised_by_a_batch_norm, shuffled, same_padding, branched, repeated_filter,
+          summed_by_labels, paddle_block, *CHANNELS_LAST]
+
+
+def write_graphs(folder, seed, graphs=None):
+    """Writes one file for each graph, of all or of some; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for make in GRAPHS:
+    for make in graphs or GRAPHS:
         model = make(seed)
         onnx.checker.check_model(model)
         paths.append(folder / f"{make.__name__}.onnx")

@@ -178,10 +178,11 @@ class Graph:
 
     def model(self, *outputs):
         infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-        graph = helper.make_graph(self._nodes, self._name, self._inputs, infos, self._weights)
+        unknown = [onnx.ValueInfoProto(name=name) for name in outputs]
+        graph = helper.make_graph(self._nodes, self._name, self._inputs, unknown, self._weights)
         model = helper.make_model(graph, producer_name="burin test/networks/families.py", ir_version=IR_VERSION,
                                   opset_imports=[helper.make_opsetid("", self._opset)])
-        for info, made in zip(graph.output, shape_inference.infer_shapes(model, data_prop=True).graph.output):
+        for info, made in zip(infos, shape_inference.infer_shapes(model, data_prop=True).graph.output):
             model.graph.output.remove(model.graph.output[0])
             model.graph.output.append(made if made.type.tensor_type.HasField("shape") else info)
         onnx.checker.check_model(model)
@@ -531,6 +532,75 @@ def ssd_lite(g):
     return g.model(outputs[0], g.node("Softmax", [outputs[1]], axis=-1))
 
 
+def detections(g):
+    """What follows a network on the CPU: the boxes that stay, the best scores, the class of each pixel."""
+    x = conv_norm(g, conv_norm(g, "input", 16, 3, 2, act=g.relu6), 24, 3, 2, act=g.relu6)
+    boxes = g.reshape(g.transpose(g.conv(x, 4), 0, 2, 3, 1), -1, 64, 4, channels=64)
+    scores = g.node("Softmax", [g.reshape(g.transpose(g.conv(x, 5), 0, 2, 3, 1), -1, 64, 5, channels=64)], axis=-1)
+    kept = g.node("NonMaxSuppression", [boxes, g.transpose(scores, 0, 2, 1, channels=5), g.constant(10, np.int64),
+                                        g.constant(0.5), g.constant(0.1)])
+    best = g.node("TopK", [g.node("ReduceMax", [scores], axes=[2], keepdims=0), g.sizes(8)], outputs=2, axis=1)
+    classes = g.node("ArgMax", [g.scale(g.conv(x, 3), 2, "linear")], axis=1)
+    return g.model(kept, best[0], classes)
+
+
+def yolo_v11(g):
+    """Its stage of attention: each pixel looks at all others, in heads; positions come from a depthwise layer."""
+    heads, key, value, pixels = 2, 4, 8, 64
+    channels = heads * value
+    x = yolo_conv(g, yolo_conv(g, "input", channels, 3, 2), channels, 3, 2)
+    apart = g.reshape(conv_norm(g, x, heads * (2 * key + value)), -1, heads, 2 * key + value, pixels, channels=heads)
+    q, k, v = g.node("Split", [apart, g.sizes(key, key, value)], outputs=3, axis=2)
+    scores = g.node("MatMul", [g.transpose(q, 0, 1, 3, 2), k])
+    shares = g.node("Softmax", [g.node("Mul", [scores, g.constant(key**-0.5)])], axis=-1)
+    seen = g.reshape(g.node("MatMul", [v, g.transpose(shares, 0, 1, 3, 2)]), -1, channels, 8, 8, channels=channels)
+    places = conv_norm(g, g.reshape(v, -1, channels, 8, 8, channels=channels), channels, 3, groups=channels)
+    x = g.add(x, conv_norm(g, g.add(seen, places), channels))
+    x = g.add(x, conv_norm(g, yolo_conv(g, x, 2 * channels), channels))
+    return g.model(g.classify(x))
+
+
+def vision_transformer(g):
+    """Patches as tokens, with heads between tokens and features; the grid's own similarities beside them."""
+    heads, size, tokens = 2, 8, 16
+    features = heads * size
+    x = g.transpose(g.reshape(g.conv("input", features, 8, 8, pad=0), -1, features, tokens), 0, 2, 1, channels=features)
+
+    def normal(x):
+        numbers = [g.constant(np.linspace(0.8, 1.2, features)), g.constant(np.linspace(-0.1, 0.1, features))]
+        return g.node("LayerNormalization", [x, *numbers], axis=-1, epsilon=1e-6)
+
+    for _ in range(2):
+        y = normal(x)
+        q, k, v = (g.transpose(g.reshape(g.matmul(y, features, features), -1, tokens, heads, size), 0, 2, *last, channels=heads)
+                   for last in ((1, 3), (3, 1), (1, 3)))
+        scores = g.node("Mul", [g.node("MatMul", [q, k]), g.constant(size**-0.5)])
+        ones = g.node("ConstantOfShape", [g.sizes(1, 1, tokens, tokens)], value=numpy_helper.from_array(np.ones(1, np.float32)))
+        mask = g.node("Cast", [g.node("Trilu", [ones], upper=0)], to=TensorProto.BOOL)
+        shares = g.node("Softmax", [g.node("Where", [mask, scores, g.constant(-np.inf)])], axis=-1)
+        seen = g.transpose(g.node("MatMul", [shares, v]), 0, 2, 1, 3, channels=tokens)
+        x = g.add(x, g.matmul(g.reshape(seen, -1, tokens, features, channels=tokens), features, features))
+        x = g.add(x, g.matmul(g.gelu(g.matmul(normal(x), 2 * features, features)), features, 2 * features))
+    mixed = g.node("MatMul", [g.constant(g.random.standard_normal((3, tokens)) / 4), x], channels=3)
+    return g.model(g.linear(g.flatten(mixed), 10, 3 * features))
+
+
+def center_net(g):
+    """Boxes by their centres: peaks of a heat map are what the largest of each neighbourhood leaves as it is."""
+    x = conv_norm(g, conv_norm(g, "input", 16, 3, 2, act=g.relu), 24, 3, 2, act=g.relu)
+    x = conv_norm(g, g.transposed(x, 16, 4, 2, 1), 16, act=g.relu)
+    heat = g.sigmoid(g.conv(conv_norm(g, x, 16, 3, act=g.relu), 5))
+    peaks = g.node("Equal", [heat, g.pool(heat, 3, 1, 1)])
+    strong = g.node("Greater", [heat, g.constant(0.45)])
+    found = g.multiply(heat, g.node("Cast", [g.node("And", [peaks, strong])], to=TensorProto.FLOAT))
+    sizes, offsets = g.conv(conv_norm(g, x, 16, 3, act=g.relu), 2), g.conv(conv_norm(g, x, 16, 3, act=g.relu), 2)
+    # Where one class is above the mean of its map, its offsets; elsewhere what the size is, at most.
+    above = g.node("GreaterOrEqual", [offsets, g.mean(offsets)])
+    none = g.node("Not", [g.node("Or", [above, g.node("LessOrEqual", [sizes, g.constant(np.zeros((2, 1, 1)))])])])
+    places = g.node("Where", [above, offsets, g.node("Min", [sizes, offsets])])
+    return g.model(found, g.concat([g.node("Where", [none, g.constant(-1.0), places]), sizes]))
+
+
 def quantized(g):
     """As the quantizer of ONNX Runtime writes it: activations in uint8, weights in int8 with a scale for each output."""
     def pair(x, scale, zero, kind, **attributes):
@@ -561,12 +631,12 @@ def quantized(g):
 FAMILIES = {make.__name__: make for make in (
     resnext, densenet, mobilenet_v2, mobilenet_v3, mnasnet, shufflenet_v2, efficientnet, regnet, inception_v3, convnext,
     ghostnet, res2net, nf_resnet, cspnet, sknet, resnest, fcn, deeplab_v3, lraspp, yolo_v5, yolo_v8, ssd_lite,
-    quantized)}
+    detections, yolo_v11, vision_transformer, center_net, quantized)}
 FAMILIES |= {"unet_nearest": unet_nearest, "unet_linear": unet_linear, "unet_transposed": unet_transposed,
              "unet_overlapping": unet_overlapping, "unet_shuffled": unet_shuffled}
 
-# Those that burin refuses, and what the error says of the reason.
-REFUSED = {}
+# Those that burin refuses, and what the error says of the reason. Where it says how to cut the model, that must do.
+REFUSED = {"detections": "burin does not know 3 of its operators: ArgMax"}
 
 # Errors against ONNX Runtime that are larger than those of float32: a value at the edge of a step may become either.
 TOLERANCES = {"quantized": 0.02}

@@ -5,6 +5,7 @@
     whole_networks.py BURIN --random SEED ... [the same]
     whole_networks.py BURIN --make NAME ... [the same] [-- options of make.py]
     whole_networks.py BURIN --family NAME ... | all [the same]
+    whole_networks.py BURIN --exported SEED ... [the same]
 
 On the host executor: `burin compile`, `burin verify` of every program against the model in float64 (with --layers step
 by step), and `burin run` on as many images as --images says, whose outputs must be those of ONNX Runtime. Exits with 1
@@ -13,6 +14,7 @@ be, for the reason that is said there.
 """
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import check_models
+import exporter_graphs
 import families
 import onnxruntime_outputs
 import random_graphs
@@ -70,23 +73,27 @@ def compare(outputs, expected, tolerance):
     return worst
 
 
-def check_refusal(program, path, folder, reason):
-    try:
-        burin(program, "compile", path, "-o", folder / "network.burin", "--arch", "sm_90")
-    except Failure as failure:
-        if "exit code 4" not in str(failure) or reason not in str(failure):
-            raise Failure(f"is refused for another reason than '{reason}': {failure}") from None
-        print(f"{path.name}: refused: {reason}", flush=True)
-        return
-    raise Failure(f"compiles, and families.py says it is refused: {reason}")
-
-
 def compile_and_verify(program, path, package, options, more=()):
     compiled = burin(program, "compile", path, "-o", package, "--arch", "sm_90", "--batch", options.batch, "--jobs",
                      options.jobs, *more, **({"BURIN_ASSEMBLER": "none"} if options.ptx_only else {}))
     burin(program, "verify", package, "--against", path, "--device", "host", "--seed", options.seed, "--jobs",
           options.jobs, *(["--layers"] if options.layers else []))
     return compiled
+
+
+def check_refusal(program, path, folder, reason, options):
+    try:
+        burin(program, "compile", path, "-o", folder / "network.burin", "--arch", "sm_90")
+    except Failure as failure:
+        if "exit code 4" not in str(failure) or reason not in str(failure):
+            raise Failure(f"is refused for another reason than '{reason}': {failure}") from None
+        print(f"{path.name}: refused: {reason}", flush=True)
+        cut = re.search(r"--outputs (\S+)", str(failure))
+        if cut:
+            compile_and_verify(program, path, folder / "cut.burin", options, ["--outputs", cut[1]])
+            print(f"{path.name}: verified with --outputs {cut[1]}", flush=True)
+        return
+    raise Failure(f"compiles, and families.py says it is refused: {reason}")
 
 
 def check(program, path, folder, options):
@@ -111,6 +118,8 @@ def main():
     parser = argparse.ArgumentParser(description="Compiles, verifies and runs whole networks on the host executor.")
     parser.add_argument("program", help="burin")
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx")
+    parser.add_argument("--exported", nargs="+", type=int, default=[], metavar="SEED",
+                        help="what exporters leave in a model (exporter_graphs.py), of each")
     parser.add_argument("--random", nargs="+", type=int, default=[], metavar="SEED", help="random graphs of each")
     parser.add_argument("--graphs", type=int, default=10, metavar="N", help="of a seed, at most 10 (default 10)")
     parser.add_argument("--make", nargs="+", metavar="NAME", help="networks of the zoo, reduced")
@@ -137,10 +146,12 @@ def main():
             models += check_models.make(options.make, arguments[at + 1:], str(scratch / "zoo"))
         names = list(families.FAMILIES) if "all" in options.family else options.family
         part, parts = options.part
+        for seed in options.exported:
+            models += exporter_graphs.write_graphs(scratch / f"exported{seed}", seed)
         of_families = families.write(scratch / "families", names[part::parts])
         models += of_families
         if not models:
-            parser.error("name models, --random seeds, --make networks or --family networks")
+            parser.error("name models, --random or --exported seeds, --make networks or --family networks")
         failed = 0
         for index, path in enumerate(models):
             folder = scratch / f"{index}"
@@ -148,7 +159,7 @@ def main():
             try:
                 reason = families.REFUSED.get(path.stem) if path in of_families else None
                 if reason:
-                    check_refusal(options.program, path, folder, reason)
+                    check_refusal(options.program, path, folder, reason, options)
                 else:
                     check(options.program, path, folder, options)
             except (Failure, onnxruntime_outputs.ModelError) as failure:

@@ -307,6 +307,9 @@ std::vector<OperatorCase> function_cases() {
     add({power, 2}, scale);
     add({power, 3}, scale);
     add({power, 0}, scale);
+    add({within, -0.5F, 0.125F}, scale);
+    add({within, 0.25F, std::numeric_limits<float>::max()}, scale);
+    add({within, -std::numeric_limits<float>::max(), 0}, scale);
   }
   add({exp}, 1);
   add({exp}, 3);
@@ -365,12 +368,79 @@ std::vector<OperatorCase> operand_cases() {
   add_all({2, 3, 4, 5}, {1, 3, 1, 5}, multiply, false);
   add_all({2, 3, 4, 5}, {1, 1, 1, 5}, add, false);
   add_all({4, 3, 2, 2, 3}, {4, 1, 1, 2, 1}, add, true);
+  for (const Combination combination : {equal, less, less_or_equal, keep, drop}) {
+    add_all(odd, {3, 1, 1}, combination, false);
+  }
+  add_all(odd, odd, keep, true);
+  add_all(odd, {1, 7, 5}, less, true);
+  for (const Combination combination : {keep, drop, equal}) {
+    Combine op{combination};
+    op.constant = ConstantOperand{{1, 2, 3}, {0, 1, 0, 1, 1, 0}};
+    cases.push_back({fmt::format("{}_by_truths", to_string(combination)), op, {{4, 2, 3}}});
+    if (combination == equal) continue;
+    op.otherwise = -std::numeric_limits<float>::infinity();
+    cases.push_back({fmt::format("{}_by_truths_or_infinity", to_string(combination)), op, {{4, 2, 3}}});
+  }
   Combine rises{power};
   rises.constant = ConstantOperand{{3, 1, 1}, {2, 3, -1}};
   cases.push_back({"power_by_channel", rises, {{3, 2, 2}}, 1e-5});
   rises.swapped = true;
   rises.constant->values = {2, 0.5F, 10};
   cases.push_back({"numbers_to_the_power", rises, {{3, 5, 4}}, 1e-5});
+  return cases;
+}
+
+std::vector<OperatorCase> matmul_cases() {
+  std::vector<OperatorCase> cases;
+  const auto add = [&](const std::string& name, MatMul op, const std::vector<Shape>& inputs) {
+    cases.push_back({name, std::move(op), inputs, 2e-5});
+  };
+  const auto product = [&](const Shape& left, const Shape& right) {
+    add(fmt::format("{}_by_{}", shape_text(left), shape_text(right)), {}, {left, right});
+    MatMul by;
+    by.constant = ConstantOperand{right, weights(values_of(right), 5)};
+    add(fmt::format("{}_by_constant_{}", shape_text(left), shape_text(right)), by, {left});
+    MatMul of;
+    of.constant_first = true;
+    of.constant = ConstantOperand{left, weights(values_of(left), 6)};
+    of.then = Elementwise{ElementFunction::relu};
+    add(fmt::format("constant_{}_by_{}", shape_text(left), shape_text(right)), of, {right});
+  };
+  // One value, one term, rows and columns that fill no tile, chunks that are not full; tiles of all sizes.
+  product({1, 1}, {1, 1});
+  product({1, 7}, {7, 1});
+  product({5, 1}, {1, 9});
+  product({7, 17}, {17, 33});
+  product({33, 16}, {16, 36});
+  product({4, 40}, {40, 150});
+  product({150, 40}, {40, 3});
+  product({65, 70}, {70, 68});
+  product({300, 37}, {37, 260});
+  // Several matrices, of which one may stand for all, along up to four axes.
+  product({3, 9, 5}, {3, 5, 8});
+  product({3, 9, 5}, {1, 5, 8});
+  product({1, 9, 5}, {3, 5, 8});
+  product({2, 1, 4, 6}, {1, 3, 6, 7});
+  product({2, 3, 2, 3, 4, 5}, {2, 1, 2, 1, 5, 4});
+  // Axes in other orders: transposed, heads in between, and in front.
+  const Shape pixels = {9, 3, 10};
+  MatMul scores;
+  scores.left_order = {1, 0, 2};
+  scores.right_order = {1, 2, 0};
+  add("scores_of_heads", scores, {pixels, {11, 3, 10}});
+  MatMul gram;
+  gram.right_order = {0, 2, 1};
+  add("gram", gram, {pixels, pixels});
+  MatMul turned;
+  turned.left_order = {2, 1, 0};
+  turned.right_order = {2, 0, 1};
+  turned.then = Elementwise{ElementFunction::sigmoid};
+  turned.scale = 0.125F;
+  add("turned", turned, {{5, 40, 2}, {5, 36, 2}});
+  MatMul turned_by;
+  turned_by.left_order = {1, 0};
+  turned_by.constant = ConstantOperand{{12, 8}, weights(96, 7)};
+  add("turned_by_constant", turned_by, {{12, 20}});
   return cases;
 }
 

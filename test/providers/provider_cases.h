@@ -40,6 +40,7 @@ std::vector<OperatorCase> function_cases();  // on the ranges where they have th
 std::vector<OperatorCase> operand_cases();   // second operands that repeat values, and constants
 std::vector<OperatorCase> group_cases();     // reductions, and normalizations over any axes
 std::vector<OperatorCase> linear_cases();
+std::vector<OperatorCase> matmul_cases();  // of any sizes, axes in any order, broadcast, with constants
 std::vector<OperatorCase> normalization_cases();
 std::vector<OperatorCase> copy_cases();
 std::vector<OperatorCase> resample_cases();

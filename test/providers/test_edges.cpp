@@ -40,6 +40,7 @@ TEST_CASE("providers: pools") { check_all(pool_cases()); }
 TEST_CASE("providers: element by element and channel by channel") { check_all(channel_cases()); }
 TEST_CASE("providers: functions where they have their ends, roots and steps") { check_all(function_cases()); }
 TEST_CASE("providers: second operands that repeat values along any axes, and constants") { check_all(operand_cases()); }
+TEST_CASE("providers: products of matrices") { check_all(matmul_cases()); }
 TEST_CASE("providers: reductions and normalizations along any axes") { check_all(group_cases()); }
 TEST_CASE("providers: normalizations") { check_all(normalization_cases()); }
 TEST_CASE("providers: copies") { check_all(copy_cases()); }

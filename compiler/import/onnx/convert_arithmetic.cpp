@@ -22,29 +22,22 @@ bool add_to_bias(const Node& node, GraphBuilder& graph, int input, const std::ve
   return true;
 }
 
-// The activation that is the other operand, scaled and shifted.
-void emit_affine(const Node& node, GraphBuilder& graph, int constant, ChannelAffine affine) {
-  graph.emit(node, std::move(affine), {graph.activation(node, 1 - constant)});
-}
-
 void combine(const Node& node, GraphBuilder& graph, Combination combination) {
-  emit(node, graph, combined(node, graph, combination, graph.activation(node, 0), graph.activation(node, 1)));
+  emit(node, graph, combined(node, graph, Combine{combination}, graph.activation(node, 0), graph.activation(node, 1)));
 }
 
 // The constant operand, as it meets the other.
-ConstantOperand read_constant(const Node& node, GraphBuilder& graph, int constant) {
-  return constant_operand(node, graph, constant, graph.shape(graph.activation(node, 1 - constant)));
+Met read_constant(const Node& node, GraphBuilder& graph, int constant) {
+  return met_by_constant(node, graph, constant, graph.activation(node, 1 - constant));
 }
 
 // A constant that has neither one value nor one for each channel.
-void combine_constant(const Node& node, GraphBuilder& graph, Combination combination, int constant,
-                      ConstantOperand values) {
-  emit(node, graph, combined(graph.activation(node, 1 - constant), combination, std::move(values), constant == 0));
+void combine_constant(const Node& node, GraphBuilder& graph, Combination combination, int constant, Met met) {
+  emit(node, graph, combined(Combine{combination}, std::move(met), constant == 0));
 }
 
-std::optional<std::vector<float>> per_channel(const Node& node, GraphBuilder& graph, int constant,
-                                              const ConstantOperand& values) {
-  return by_channel(values, graph.shape(graph.activation(node, 1 - constant))[0]);
+std::optional<std::vector<float>> per_channel(const GraphBuilder& graph, const Met& met) {
+  return by_channel(met.constant, graph.shape(met.x)[0]);
 }
 
 // The operand that is a constant, when the other is an activation.
@@ -59,53 +52,55 @@ std::optional<int> constant_operand_of(const Node& node, const GraphBuilder& gra
 void convert_add(const Node& node, GraphBuilder& graph) {
   const auto constant = constant_operand_of(node, graph);
   if (!constant) return combine(node, graph, Combination::add);
-  ConstantOperand values = read_constant(node, graph, *constant);
-  const std::optional<std::vector<float>> shift = per_channel(node, graph, *constant, values);
-  if (!shift) return combine_constant(node, graph, Combination::add, *constant, std::move(values));
+  Met met = read_constant(node, graph, *constant);
+  const std::optional<std::vector<float>> shift = per_channel(graph, met);
+  if (!shift) return combine_constant(node, graph, Combination::add, *constant, std::move(met));
   if (add_to_bias(node, graph, 1 - *constant, *shift)) return;
-  emit_affine(node, graph, *constant, {std::vector<float>(shift->size(), 1.0F), *shift});
+  graph.emit(node, ChannelAffine{std::vector<float>(shift->size(), 1.0F), *shift}, {met.x});
 }
 
 void convert_sub(const Node& node, GraphBuilder& graph) {
   const auto constant = constant_operand_of(node, graph);
   if (!constant) return combine(node, graph, Combination::subtract);
-  ConstantOperand values = read_constant(node, graph, *constant);
-  std::optional<std::vector<float>> shift = per_channel(node, graph, *constant, values);
-  if (!shift) return combine_constant(node, graph, Combination::subtract, *constant, std::move(values));
+  Met met = read_constant(node, graph, *constant);
+  std::optional<std::vector<float>> shift = per_channel(graph, met);
+  if (!shift) return combine_constant(node, graph, Combination::subtract, *constant, std::move(met));
   // x - c, or c - x.
   if (*constant == 1) std::ranges::transform(*shift, shift->begin(), std::negate<>());
-  emit_affine(node, graph, *constant, {std::vector<float>(shift->size(), *constant == 1 ? 1.0F : -1.0F), *shift});
+  const std::vector<float> scale(shift->size(), *constant == 1 ? 1.0F : -1.0F);
+  graph.emit(node, ChannelAffine{scale, *shift}, {met.x});
 }
 
 void convert_mul(const Node& node, GraphBuilder& graph) {
   const auto constant = constant_operand_of(node, graph);
   if (!constant) return combine(node, graph, Combination::multiply);
-  ConstantOperand values = read_constant(node, graph, *constant);
-  const std::optional<std::vector<float>> scale = per_channel(node, graph, *constant, values);
-  if (!scale) return combine_constant(node, graph, Combination::multiply, *constant, std::move(values));
-  emit_affine(node, graph, *constant, {*scale, std::vector<float>(scale->size(), 0.0F)});
+  Met met = read_constant(node, graph, *constant);
+  const std::optional<std::vector<float>> scale = per_channel(graph, met);
+  if (!scale) return combine_constant(node, graph, Combination::multiply, *constant, std::move(met));
+  graph.emit(node, ChannelAffine{*scale, std::vector<float>(scale->size(), 0.0F)}, {met.x});
 }
 
 // By a constant, which becomes a product with what divides 1 by it; of a constant, or of two activations.
 void convert_div(const Node& node, GraphBuilder& graph) {
   const auto constant = constant_operand_of(node, graph);
   if (!constant) return combine(node, graph, Combination::divide);
-  ConstantOperand values = read_constant(node, graph, *constant);
+  Met met = read_constant(node, graph, *constant);
+  ConstantOperand& values = met.constant;
   if (*constant == 0) {
     const bool one = std::ranges::all_of(values.values, [](float value) { return value == 1; });
     if (one && values.values.size() == 1) {
       return graph.emit(node, Elementwise{ElementFunction::reciprocal}, {graph.activation(node, 1)});
     }
-    return combine_constant(node, graph, Combination::divide, 0, std::move(values));
+    return combine_constant(node, graph, Combination::divide, 0, std::move(met));
   }
   for (float& value : values.values) {
     const auto inverse = static_cast<float>(1.0 / static_cast<double>(value));
     if (!std::isfinite(inverse)) node.bad_input("its divisor {} holds {:g}", in_quotes(node.input(1)), value);
     value = inverse;
   }
-  const std::optional<std::vector<float>> scale = per_channel(node, graph, 1, values);
-  if (!scale) return combine_constant(node, graph, Combination::multiply, 1, std::move(values));
-  emit_affine(node, graph, 1, {*scale, std::vector<float>(scale->size(), 0.0F)});
+  const std::optional<std::vector<float>> scale = per_channel(graph, met);
+  if (!scale) return combine_constant(node, graph, Combination::multiply, 1, std::move(met));
+  graph.emit(node, ChannelAffine{*scale, std::vector<float>(scale->size(), 0.0F)}, {met.x});
 }
 
 }  // namespace burin

@@ -1,5 +1,6 @@
 // Functions of two operands and of lists of them, beside the arithmetic of convert_arithmetic.cpp.
 #include <cmath>
+#include <limits>
 
 #include "compiler/import/onnx/converters.h"
 #include "compiler/import/onnx/operands.h"
@@ -7,6 +8,24 @@
 
 namespace burin {
 namespace {
+
+// The one number of a constant with one element.
+std::optional<float> number_of(const Node& node, GraphBuilder& graph, int input) {
+  if (graph.is_activation(node, input)) return std::nullopt;
+  if (graph.constant(node, input, "operand").elements() != 1) return std::nullopt;
+  return graph.number(node, input, "operand");
+}
+
+// The larger or the smaller of what flows and one finite number, which cut it off.
+std::optional<Elementwise> cut_at(Combination combination, float number) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  if (!std::isfinite(number)) return std::nullopt;
+  if (combination == Combination::larger) {
+    return number == 0 ? Elementwise{ElementFunction::relu} : Elementwise{ElementFunction::clip, number, kMost};
+  }
+  return combination == Combination::smaller ? std::optional(Elementwise{ElementFunction::clip, -kMost, number})
+                                             : std::nullopt;
+}
 
 // All operands of a list, one after the other: activations and constants in any order, of which at least one is none.
 // Returns what is left to emit for the last.
@@ -20,18 +39,17 @@ Pending over_list(const Node& node, GraphBuilder& graph, Combination combination
     const int so_far = std::holds_alternative<Identity>(pending.kind)
                            ? pending.inputs[0]
                            : graph.emit_inner(node, to_string(combination), pending.kind, pending.inputs);
+    if (const std::optional<float> number = number_of(node, graph, i)) {
+      if (const std::optional<Elementwise> cut = cut_at(combination, *number)) {
+        pending = {*cut, {met_by_constant(node, graph, i, so_far).x}};
+        continue;
+      }
+    }
     pending = graph.is_activation(node, i)
-                  ? combined(node, graph, combination, so_far, graph.activation(node, i))
-                  : combined(so_far, combination, constant_operand(node, graph, i, graph.shape(so_far)), false);
+                  ? combined(node, graph, Combine{combination}, so_far, graph.activation(node, i))
+                  : combined(Combine{combination}, met_by_constant(node, graph, i, so_far), false);
   }
   return pending;
-}
-
-// The one number of a constant with one element.
-std::optional<float> number_of(const Node& node, GraphBuilder& graph, int input) {
-  if (graph.is_activation(node, input)) return std::nullopt;
-  if (graph.constant(node, input, "operand").elements() != 1) return std::nullopt;
-  return graph.number(node, input, "operand");
 }
 
 }  // namespace
@@ -55,12 +73,11 @@ void convert_pow(const Node& node, GraphBuilder& graph) {
   if (graph.is_activation(node, 0)) {
     const int x = graph.activation(node, 0);
     if (graph.is_activation(node, 1)) {
-      return emit(node, graph, combined(node, graph, Combination::power, x, graph.activation(node, 1)));
+      return emit(node, graph, combined(node, graph, Combine{Combination::power}, x, graph.activation(node, 1)));
     }
     const std::optional<float> exponent = number_of(node, graph, 1);
     if (!exponent) {
-      return emit(node, graph,
-                  combined(x, Combination::power, constant_operand(node, graph, 1, graph.shape(x)), false));
+      return emit(node, graph, combined(Combine{Combination::power}, met_by_constant(node, graph, 1, x), false));
     }
     if (!std::isfinite(*exponent)) node.bad_input("its exponent is {}, it must be finite", *exponent);
     const ElementFunction function = *exponent == 0.5F ? ElementFunction::sqrt
@@ -69,8 +86,7 @@ void convert_pow(const Node& node, GraphBuilder& graph) {
     return graph.emit(node, Elementwise{function, function == ElementFunction::power ? *exponent : 0, 0}, {x});
   }
   const int exponent = graph.activation(node, 1);
-  emit(node, graph,
-       combined(exponent, Combination::power, constant_operand(node, graph, 0, graph.shape(exponent)), true));
+  emit(node, graph, combined(Combine{Combination::power}, met_by_constant(node, graph, 0, exponent), true));
 }
 
 void convert_prelu(const Node& node, GraphBuilder& graph) {
@@ -83,7 +99,7 @@ void convert_prelu(const Node& node, GraphBuilder& graph) {
   if (slope && std::isfinite(*slope)) {
     return graph.emit(node, Elementwise{ElementFunction::leaky_relu, *slope, 0}, {x});
   }
-  emit(node, graph, combined(x, Combination::prelu, constant_operand(node, graph, 1, graph.shape(x)), false));
+  emit(node, graph, combined(Combine{Combination::prelu}, met_by_constant(node, graph, 1, x), false));
 }
 
 }  // namespace burin

@@ -7,6 +7,7 @@
 
 #include "compiler/import/onnx/converters.h"
 #include "compiler/import/onnx/moves.h"
+#include "compiler/import/onnx/products.h"
 #include "compiler/import/onnx/window.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
@@ -177,6 +178,41 @@ void emit_pixelwise(const Node& node, GraphBuilder& graph) {
   graph.emit(node, std::move(back), {tensor});
 }
 
+// Matrices of the model as they meet an image of so many axes. ONNX counts from the last axis.
+ConstantOperand matrices(const Node& node, GraphBuilder& graph, int input, std::size_t axes) {
+  constexpr std::size_t kMatrixRank = 2;
+  const StoredTensor tensor = graph.constant(node, input, "matrix");
+  std::vector<std::int64_t> shape = tensor.shape();
+  while (shape.size() > std::max(axes, kMatrixRank) && shape.front() == 1) shape.erase(shape.begin());
+  if (shape.size() < kMatrixRank || shape.size() > axes) {
+    node.unsupported(
+        "its matrix {} has the shape {}, an image of its other operand has {} axes; burin takes matrices "
+        "of at least two axes, and no other ones for each image",
+        in_quotes(node.input(input)), extents_text(tensor.shape()), axes);
+  }
+  shape.insert(shape.begin(), axes - shape.size(), 1);
+  graph.count_weights(node, tensor.elements());
+  return {std::move(shape), graph.floats(node, tensor, "matrix")};
+}
+
+// Of two tensors, or of a tensor and matrices of the model.
+void emit_products(const Node& node, GraphBuilder& graph) {
+  const bool first = graph.is_activation(node, 0), second = graph.is_activation(node, 1);
+  const int x = graph.activation(node, first ? 0 : 1);
+  const std::size_t axes = graph.shape(x).size();
+  const auto operand = [&](int input, bool tensor) -> Operand {
+    if (tensor) return graph.activation(node, input);
+    return matrices(node, graph, input, axes);
+  };
+  if (first && second && graph.shape(graph.activation(node, 1)).size() != axes) {
+    node.unsupported(
+        "its operands are {} and {} for each image; ONNX would let the images of one meet an axis of the other; give "
+        "both as many axes (Unsqueeze)",
+        shape_text(graph.shape(x)), shape_text(graph.shape(graph.activation(node, 1))));
+  }
+  emit(node, graph, multiplied(operand(0, first), operand(1, second)));
+}
+
 }  // namespace
 
 void convert_conv(const Node& node, GraphBuilder& graph) {
@@ -230,6 +266,11 @@ void convert_gemm(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_matmul(const Node& node, GraphBuilder& graph) {
+  constexpr std::size_t kMatrixRank = 2;
+  const bool first = graph.is_activation(node, 0), second = graph.is_activation(node, 1);
+  if (!first || second || graph.constant(node, 1, "matrix").shape().size() > kMatrixRank) {
+    return emit_products(node, graph);
+  }
   if (graph.shape(graph.activation(node, 0)).size() > 1) return emit_pixelwise(node, graph);
   emit_linear(node, graph, {});
 }

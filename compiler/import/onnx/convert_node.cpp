@@ -24,6 +24,13 @@ constexpr Converter kConverters[] = {
 constexpr std::string_view kOfAnything[] = {"Constant", "Dropout", "Identity", "Shape", "Size"};
 constexpr std::string_view kOfShapes[] = {"Shape", "Size"};
 constexpr std::string_view kBranch = "If";
+// Of activations: what gives booleans, and what takes them; those that move values keep their type.
+constexpr std::string_view kGiveBooleans[] = {"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
+                                              "Not", "Or",    "Xor"};
+constexpr std::string_view kTakeBooleans[] = {"And", "Cast", "CastLike", "Equal", "Not", "Or", "Where", "Xor"};
+constexpr std::string_view kMoves[] = {"Concat", "DepthToSpace", "Dropout", "Expand",    "Flatten",
+                                       "Gather", "Identity",     "Reshape", "Slice",     "SpaceToDepth",
+                                       "Split",  "Squeeze",      "Tile",    "Transpose", "Unsqueeze"};
 
 template <typename List>
 bool holds(const List& list, std::string_view op) {
@@ -56,6 +63,22 @@ bool is_users_own(const ::onnx::NodeProto& node, const ImportOptions& options) {
   return options.operators != nullptr && options.operators->has(operator_text(node));
 }
 
+// Booleans are numbers in the network: which activations are some is kept here alone.
+void check_booleans(const Node& node, const GraphBuilder& graph) {
+  if (holds(kTakeBooleans, node.op()) || holds(kMoves, node.op()) || holds(kOfShapes, node.op())) return;
+  for (int i = 0; i < node.inputs(); ++i) {
+    if (graph.is_boolean(node, i)) node.bad_input("its input {} is of booleans", in_quotes(node.input(i)));
+  }
+}
+void mark_booleans(const Node& node, GraphBuilder& graph) {
+  const bool where = node.op() == "Where";
+  bool boolean = holds(kGiveBooleans, node.op());
+  for (int i = where ? 1 : 0; i < node.inputs() && (where || holds(kMoves, node.op())); ++i) {
+    boolean = boolean || graph.is_boolean(node, i);
+  }
+  for (int i = 0; boolean && i < node.outputs(); ++i) graph.mark_boolean(node.output(i), true);
+}
+
 FoldInputs fold_inputs(const Node& node, GraphBuilder& graph) {
   std::vector<SharedConstant> inputs;
   for (int i = 0; i < node.inputs(); ++i) inputs.push_back(node.has_input(i) ? graph.numbers(node, i) : nullptr);
@@ -79,7 +102,9 @@ void convert_as(const Converter& converter, const Node& node, GraphBuilder& grap
   if (graph.all_constant(node) && !holds(kOfAnything, node.op())) {
     graph.define_constant(node, node.output(), fold_as_network(fold_inputs(node, graph), converter, graph.options()));
   } else {
+    check_booleans(node, graph);
     converter.convert(node, graph);
+    mark_booleans(node, graph);
   }
   check_other_outputs(node, graph);
 }

@@ -9,11 +9,11 @@ namespace {
 // What the node reads: two activations, or one and a constant.
 Pending of_two(const Node& node, GraphBuilder& graph) {
   if (graph.is_activation(node, 0) && graph.is_activation(node, 1)) {
-    return combined(node, graph, Combination::user, graph.activation(node, 0), graph.activation(node, 1));
+    return combined(node, graph, Combine{Combination::user}, graph.activation(node, 0), graph.activation(node, 1));
   }
   const int flowing = graph.is_activation(node, 0) ? 0 : 1;
   const int x = graph.activation(node, flowing);
-  return combined(x, Combination::user, constant_operand(node, graph, 1 - flowing, graph.shape(x)), flowing == 1);
+  return combined(Combine{Combination::user}, met_by_constant(node, graph, 1 - flowing, x), flowing == 1);
 }
 
 }  // namespace

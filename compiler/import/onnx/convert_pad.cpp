@@ -112,6 +112,16 @@ void convert_pad(const Node& node, GraphBuilder& graph) {
   }
   if (sides[0].any()) node.unsupported("it pads the batch; burin pads what belongs to one image");
   x = cut(node, graph, x, sides);
+  // Rows and columns are the first axes where channels are the last one.
+  const bool turned = rank == 3 && sides[1].any() && sides[2].any() && !sides[3].any();
+  if (turned) {
+    x = graph.emit_inner(node, "channels_first", Transpose{{2, 0, 1}}, {x});
+    std::rotate(sides.begin() + 1, sides.begin() + 3, sides.end());
+  }
+  const auto emit_padded = [&](OperatorKind kind) {
+    if (!turned) return emit_of_image(node, graph, image_of(node, graph, x), std::move(kind));
+    graph.emit(node, Transpose{{1, 2, 0}}, {graph.emit_named(node, std::move(kind), {x})});
+  };
   if (sides[1].any()) {
     if (*mode != PadMode::constant || rank != 3) {
       node.unsupported("it pads the channels of {} in the mode {}; burin pads those of images with a constant",
@@ -122,8 +132,7 @@ void convert_pad(const Node& node, GraphBuilder& graph) {
   const PadSides cols = sides.back(), rows = rank == 3 ? sides[2] : PadSides{};
   if (*mode == PadMode::constant) {
     const auto side = [&](std::int64_t padding) { return static_cast<int>(padding); };
-    return emit_of_image(node, graph, image_of(node, graph, x),
-                         Pad{{side(rows.before), side(rows.after), side(cols.before), side(cols.after)}, value});
+    return emit_padded(Pad{{side(rows.before), side(rows.after), side(cols.before), side(cols.after)}, value});
   }
   const std::vector<std::int64_t> shape = graph.shape(x);
   for (std::size_t axis = 1; axis < shape.size(); ++axis) {
@@ -131,7 +140,7 @@ void convert_pad(const Node& node, GraphBuilder& graph) {
   }
   Resample resample{padded_taps(*mode, rows, rank == 3 ? shape[1] : 1), padded_taps(*mode, cols, shape.back())};
   graph.count_weights(node, std::ssize(resample.rows.weights) + std::ssize(resample.cols.weights));
-  emit_of_image(node, graph, image_of(node, graph, x), std::move(resample));
+  emit_padded(std::move(resample));
 }
 
 }  // namespace burin

@@ -28,16 +28,54 @@ void convert_dropout(const Node& node, GraphBuilder& graph) {
   convert_identity(node, graph);
 }
 
-// Of activations, which are real numbers.
+namespace {
+
+// Booleans are numbers already, so that all casts to numbers change nothing.
+void emit_cast(const Node& node, GraphBuilder& graph, bool to_boolean) {
+  if (to_boolean && !graph.is_boolean(node, 0)) {
+    const Elementwise is_zero{ElementFunction::within, 0, 0};
+    graph.emit(node, is_zero, {graph.emit_inner(node, "is_zero", is_zero, {graph.activation(node, 0)})});
+  } else {
+    convert_identity(node, graph);
+  }
+  graph.mark_boolean(node.output(), to_boolean);
+}
+
+}  // namespace
+
+// Of activations, which are real numbers or booleans.
 void convert_cast(const Node& node, GraphBuilder& graph) {
   const OnnxType& to = read_cast_type(node);
-  if (!is_float(to.type)) {
+  if (!is_float(to.type) && to.type != StoredType::boolean) {
     node.unsupported(
         "it casts an activation to {}; burin casts activations to floating-point types, which changes "
-        "nothing",
+        "nothing, and to BOOL",
         to.name);
   }
-  convert_identity(node, graph);
+  emit_cast(node, graph, to.type == StoredType::boolean);
+}
+
+// To the type of another tensor, of which at least one is an activation.
+void convert_cast_like(const Node& node, GraphBuilder& graph) {
+  node.attributes().boolean("saturate", true);  // of 8-bit floats
+  const SharedConstant like = graph.is_activation(node, 1) ? nullptr : graph.numbers(node, 1);
+  const bool to_boolean = like == nullptr ? graph.is_boolean(node, 1) : like->type == StoredType::boolean;
+  if (like != nullptr && !like->is_real() && !to_boolean) {
+    node.unsupported("it casts an activation to integers; burin casts activations to floating-point types and to BOOL");
+  }
+  if (graph.is_activation(node, 0)) return emit_cast(node, graph, to_boolean);
+  const SharedConstant numbers = graph.numbers(node, 0);
+  if (to_boolean || numbers->depends_on_batch()) {
+    node.unsupported("its input {} is a constant; burin casts such to real numbers alone", in_quotes(node.input(0)));
+  }
+  ConstantTensor made{StoredType::f32, numbers->shape, {}};
+  if (numbers->is_real()) {
+    made.numbers = numbers->reals();
+  } else {
+    const std::vector<std::int64_t>& integers = numbers->integers().values;
+    made.numbers = Numbers<double>(std::vector<double>(integers.begin(), integers.end()));
+  }
+  graph.define_constant(node, node.output(), std::move(made));
 }
 
 void convert_constant(const Node& node, GraphBuilder& graph) {

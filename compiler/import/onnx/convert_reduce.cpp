@@ -42,11 +42,22 @@ OperatorKind kind_of(const ReduceForm& form, const std::vector<int>& axes, const
   return op;
 }
 
-// Powers as far as LpPool and GlobalLpPool are read.
+// Of LpPool and GlobalLpPool. A float knows whole powers as far as it knows numbers.
 int checked_power(const Node& node) {
+  constexpr std::int64_t kMostPower = 64;
   const std::int64_t p = node.attributes().integer("p", 2);
-  if (p != 1 && p != 2) node.unsupported("attribute 'p' is {}; burin knows 1 and 2", p);
+  if (p < 1 || p > kMostPower) node.unsupported("attribute 'p' is {}; burin knows 1 to {}", p, kMostPower);
   return static_cast<int>(p);
+}
+int powers_of_magnitudes(const Node& node, GraphBuilder& graph, int x, int power) {
+  if (power % 2 == 1) x = graph.emit_inner(node, "magnitudes", Elementwise{ElementFunction::absolute}, {x});
+  if (power == 1) return x;
+  return graph.emit_inner(node, "powers", Elementwise{ElementFunction::power, static_cast<float>(power), 0}, {x});
+}
+std::optional<Elementwise> root_of_sum(int power) {
+  if (power == 1) return std::nullopt;
+  if (power == 2) return Elementwise{ElementFunction::sqrt};
+  return Elementwise{ElementFunction::power, 1.0F / static_cast<float>(power), 0};
 }
 
 }  // namespace
@@ -86,9 +97,13 @@ void convert_reduce(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_global_lp_pool(const Node& node, GraphBuilder& graph) {
-  const AsImage x = image_of(node, graph, graph.activation(node, 0));
-  Reduce op{checked_power(node) == 1 ? Statistic::sum_of_magnitudes : Statistic::sum_of_squares, {1, 2}};
-  if (op.statistic == Statistic::sum_of_squares) op.then = Elementwise{ElementFunction::sqrt};
+  AsImage x = image_of(node, graph, graph.activation(node, 0));
+  const int power = checked_power(node);
+  Reduce op{power == 1 ? Statistic::sum_of_magnitudes : Statistic::sum_of_squares, {1, 2}, root_of_sum(power)};
+  if (power > 2) {
+    x.tensor = powers_of_magnitudes(node, graph, x.tensor, power);
+    op.statistic = Statistic::sum;
+  }
   emit_of_image(node, graph, x, std::move(op));
 }
 
@@ -99,17 +114,13 @@ void convert_lp_pool(const Node& node, GraphBuilder& graph) {
   Pool pool = read_pool(node, x, PoolKind::average);
   if (pool.round_up) node.unsupported("attribute 'ceil_mode' is 1; burin rounds the size of an LpPool down");
   pool.count_padding = true;
-  const Elementwise raised =
-      power == 1 ? Elementwise{ElementFunction::absolute} : Elementwise{ElementFunction::power, 2, 0};
-  const int powers = graph.emit_inner(node, "powers", raised, {x.tensor});
+  const int powers = powers_of_magnitudes(node, graph, x.tensor, power);
   const int means = graph.emit_inner(node, "means", pool, {powers});
-  std::optional<Elementwise> root;
-  if (power == 2) root = Elementwise{ElementFunction::sqrt};
   const std::vector<std::int64_t>& shape = graph.shape(means);
   const auto channels = static_cast<std::size_t>(shape[0]);
   graph.count_weights(node, shape[0]);
   ChannelAffine sums{std::vector<float>(channels, static_cast<float>(pool.kernel_h * pool.kernel_w)),
-                     std::vector<float>(channels, 0.0F), root};
+                     std::vector<float>(channels, 0.0F), root_of_sum(power)};
   emit_of_image(node, graph, {means, graph.shape(means), x.row}, std::move(sums));
 }
 

@@ -94,6 +94,37 @@ Result fold_unsqueeze(const FoldInputs& in) {
   return {reshaped(in, std::move(shape))};
 }
 
+// What is above or below a diagonal of the matrices along the last two axes; the rest is zero.
+Result fold_trilu(const FoldInputs& in) {
+  const Node& node = in.node();
+  const bool upper = node.attributes().boolean("upper", true);
+  const Extents& shape = in[0].shape;
+  constexpr std::size_t kMatrixRank = 2;
+  if (shape.size() < kMatrixRank)
+    node.bad_input("its input has the shape {}, it must be matrices", extents_text(shape));
+  std::int64_t diagonal = 0;
+  if (in.has(1)) {
+    const std::vector<std::int64_t>& numbers = in.integers(1, "diagonal");
+    if (numbers.size() != 1) node.bad_input("its diagonal has {} numbers, it must be one", numbers.size());
+    diagonal = std::clamp(numbers[0], -kMaxFoldedExtent, kMaxFoldedExtent);
+  }
+  const std::int64_t rows = shape[shape.size() - 2], cols = shape.back();
+  ConstantTensor result = in[0];
+  std::visit(
+      [&](auto& numbers) {
+        std::remove_cvref_t<decltype(numbers)> kept;
+        kept.reserve(numbers.size());
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+          const std::int64_t at = static_cast<std::int64_t>(i), distance = at % cols - at / cols % rows;
+          const bool is_kept = upper ? distance >= diagonal : distance <= diagonal;
+          kept.push_back(is_kept ? numbers[i] : decltype(numbers[i])());
+        }
+        numbers = std::move(kept);
+      },
+      result.numbers);
+  return {std::move(result)};
+}
+
 Result fold_transpose(const FoldInputs& in) {
   const Extents strides = strides_of(in[0].shape), order = read_order(in.node(), in[0].shape.size());
   Extents shape, moved;

@@ -59,7 +59,7 @@ const Flowing* GraphBuilder::flowing(const std::string& name) const {
 
 std::optional<int> GraphBuilder::possible_output(const std::string& name) const {
   const Flowing* const flowing = this->flowing(name);
-  if (flowing == nullptr || quantized_.contains(name)) return std::nullopt;
+  if (flowing == nullptr || flowing->boolean || quantized_.contains(name)) return std::nullopt;
   const bool is_input = std::ranges::find(network_.inputs, flowing->tensor) != network_.inputs.end();
   return is_input ? std::nullopt : std::optional(flowing->tensor);
 }
@@ -84,6 +84,17 @@ void GraphBuilder::mark_quantized(const Node& node, Quantization quantization) {
 const Quantization* GraphBuilder::quantization_of(const Node& node, int input) const {
   const auto found = quantized_.find(node.input(input));
   return found == quantized_.end() ? nullptr : &found->second;
+}
+
+bool GraphBuilder::is_boolean(const Node& node, int input) const {
+  const Flowing* const flowing = node.has_input(input) ? this->flowing(node.input(input)) : nullptr;
+  return flowing != nullptr && flowing->boolean;
+}
+
+void GraphBuilder::mark_boolean(const std::string& name, bool boolean) {
+  const auto found = values_.find(name);
+  Value* const value = found == values_.end() ? nullptr : std::get_if<Value>(&found->second);
+  if (Flowing* const flowing = value == nullptr ? nullptr : std::get_if<Flowing>(value)) flowing->boolean = boolean;
 }
 
 int GraphBuilder::activation(const Node& node, int input) {
@@ -226,7 +237,8 @@ void GraphBuilder::pass_on(const Node& node, const std::string& from, const std:
   producer_of_[to] = static_cast<int>(network_.operators.size());
   tensor_names_.insert(to);
   const std::string name = to == node.output() ? node.name() : unique_name(to);
-  values_.emplace(to, Flowing{add_operator(node.at(), {name, Identity{}, {source->tensor}, 0}, to)});
+  const bool boolean = source->boolean;
+  values_.emplace(to, Flowing{add_operator(node.at(), {name, Identity{}, {source->tensor}, 0}, to), boolean});
 }
 
 void GraphBuilder::drop_unread(const Node& node) {
@@ -301,6 +313,10 @@ int GraphBuilder::add_input(const std::string& name, std::vector<std::int64_t> s
 void GraphBuilder::add_output(const std::string& name) {
   const Flowing* const flowing = this->flowing(name);
   if (flowing == nullptr) unsupported(path(), "its output {} does not depend on its inputs", in_quotes(name));
+  if (flowing->boolean) {
+    unsupported(path(), "its output {} is of booleans; a Cast to FLOAT behind it would make numbers of them",
+                in_quotes(name));
+  }
   if (quantized_.contains(name)) unsupported(path(), "its output {} is of integers", in_quotes(name));
   int tensor = flowing->tensor;
   const auto is_in = [&](const std::vector<int>& list) { return std::ranges::find(list, tensor) != list.end(); };

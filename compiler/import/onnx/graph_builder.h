@@ -20,9 +20,10 @@
 
 namespace burin {
 
-// An activation: a tensor of the network.
+// An activation: a tensor of the network. Booleans are 0 and 1 there.
 struct Flowing {
   int tensor = 0;
+  bool boolean = false;
 };
 
 // What a converter reads of a list of integers, each value + batch * the number of images.
@@ -107,6 +108,9 @@ class GraphBuilder {
   void mark_quantized(const Node& node, Quantization quantization);
   // Null: the node's input is not such a one.
   const Quantization* quantization_of(const Node& node, int input) const;
+  // Whether the node's input is an activation of booleans; and to say whether a value that flows is one.
+  bool is_boolean(const Node& node, int input) const;
+  void mark_boolean(const std::string& name, bool boolean);
   // Counts a pair; `clips`: it is left out, but for what it cuts off below zero.
   void count_pair(bool clips) { ++pairs_, clipping_pairs_ += clips ? 1 : 0; }
   int pairs() const { return pairs_; }

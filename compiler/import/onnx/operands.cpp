@@ -5,14 +5,41 @@
 
 #include "compiler/import/onnx/axes.h"
 #include "compiler/import/onnx/legacy_broadcast.h"
+#include "compiler/import/onnx/moves.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"
 
 namespace burin {
 
-ConstantOperand constant_operand(const Node& node, GraphBuilder& graph, int input,
-                                 const std::vector<std::int64_t>& shape) {
+namespace {
+
+using Extents = std::vector<std::int64_t>;
+
+// Of an axis of each, one value stands for all of the other's.
+bool fit_each_other(const Extents& a, const Extents& b) {
+  return std::ranges::equal(a, b, [](std::int64_t x, std::int64_t y) { return x == y || x == 1 || y == 1; });
+}
+
+// The tensor with its values as often as the other shape needs them.
+int repeated(const Node& node, GraphBuilder& graph, int x, const Extents& other) {
+  const Extents shape = graph.shape(x);
+  if (repeats_to(other, shape)) return x;
+  Pick pick;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    pick.axes.push_back(shape[i] == 1 ? PickedAxis{0, 0, other[i]} : whole_axis(shape[i]));
+  }
+  return graph.emit_inner(node, "repeated", std::move(pick), {x});
+}
+
+// Operators that take booleans beside numbers, or alone.
+bool takes_truths(const Node& node, int input) {
+  const std::string& op = node.op();
+  return op == "And" || op == "Or" || op == "Xor" || op == "Equal" || (op == "Where" && input == 0);
+}
+
+// The constant as it meets a shape, which it may repeat or be repeated to.
+ConstantOperand aligned_constant(const Node& node, GraphBuilder& graph, int input, const Extents& shape, bool either) {
   const StoredTensor tensor = graph.constant(node, input, "operand");
   std::vector<std::int64_t> extents = tensor.shape();
   // Before opset 7 the second operand alone is repeated, and may say where it lies.
@@ -26,14 +53,28 @@ ConstantOperand constant_operand(const Node& node, GraphBuilder& graph, int inpu
   while (extents.size() > shape.size() && extents.front() == 1) extents.erase(extents.begin());
   if (extents.size() < shape.size()) extents.insert(extents.begin(), shape.size() - extents.size(), 1);
   const bool more_axes = given_axes > shape.size() + 1;
-  if (more_axes || !repeats_to(extents, shape)) {
+  if (more_axes || !(either ? fit_each_other(extents, shape) : repeats_to(extents, shape))) {
     node.unsupported(
         "its constant {} has the shape {}, its other operand is {} for each image; burin takes constants that have, "
-        "along each axis, as many values or one; Expand before it would give its operand the larger shape",
+        "along each axis, as many values or one",
         in_quotes(node.input(input)), extents_text(tensor.shape()), shape_text(shape));
   }
   graph.count_weights(node, tensor.elements());
-  return {std::move(extents), graph.floats(node, tensor, "operand")};
+  const bool truths = !tensor.is_float() && takes_truths(node, input);
+  return {std::move(extents), truths ? mask_values(tensor.view) : graph.floats(node, tensor, "operand")};
+}
+
+}  // namespace
+
+ConstantOperand constant_operand(const Node& node, GraphBuilder& graph, int input,
+                                 const std::vector<std::int64_t>& shape) {
+  return aligned_constant(node, graph, input, shape, false);
+}
+
+Met met_by_constant(const Node& node, GraphBuilder& graph, int input, int x) {
+  ConstantOperand constant = aligned_constant(node, graph, input, graph.shape(x), true);
+  x = repeated(node, graph, x, constant.shape);
+  return {x, std::move(constant)};
 }
 
 std::optional<std::vector<float>> by_channel(const ConstantOperand& constant, std::int64_t channels) {
@@ -43,11 +84,11 @@ std::optional<std::vector<float>> by_channel(const ConstantOperand& constant, st
   return std::nullopt;
 }
 
-Pending combined(const Node& node, GraphBuilder& graph, Combination combination, int a, int b) {
+Pending combined(const Node& node, GraphBuilder& graph, Combine op, int a, int b) {
   const std::vector<std::int64_t> given = with_batch(graph.shape(b));
   const std::vector<std::int64_t> aligned = aligned_shape(node, with_batch(graph.shape(a)), given);
   if (aligned != given) b = graph.emit_inner(node, "aligned", Reshape{{aligned.begin() + 1, aligned.end()}}, {b});
-  const std::vector<std::int64_t>&first = graph.shape(a), &second = graph.shape(b);
+  const std::vector<std::int64_t> first = graph.shape(a), second = graph.shape(b);
   if (first.size() != second.size()) {
     node.unsupported(
         "its operands are {} and {} for each image; ONNX would let the images of one meet an axis of the other; give "
@@ -55,18 +96,20 @@ Pending combined(const Node& node, GraphBuilder& graph, Combination combination,
         shape_text(first), shape_text(second));
   }
   if (!repeats_to(second, first) && repeats_to(first, second)) {
-    Combine op{combination};
-    op.swapped = true;
-    return {op, {b, a}};
+    op.swapped = !op.swapped;
+    return {std::move(op), {b, a}};
   }
-  return {Combine{combination}, {a, b}};
+  if (!fit_each_other(first, second)) {
+    node.unsupported("its operands are {} and {} for each image, which do not fit each other", shape_text(first),
+                     shape_text(second));
+  }
+  return {std::move(op), {repeated(node, graph, a, second), b}};
 }
 
-Pending combined(int a, Combination combination, ConstantOperand constant, bool swapped) {
-  Combine op{combination};
-  op.swapped = swapped;
-  op.constant = std::move(constant);
-  return {std::move(op), {a}};
+Pending combined(Combine op, Met met, bool swapped) {
+  op.swapped = op.swapped != swapped;
+  op.constant = std::move(met.constant);
+  return {std::move(op), {met.x}};
 }
 
 void emit(const Node& node, GraphBuilder& graph, Pending pending) {

@@ -18,15 +18,24 @@ ConstantOperand constant_operand(const Node& node, GraphBuilder& graph, int inpu
 // Its numbers where it has one, or one for each channel: what a ChannelAffine takes.
 std::optional<std::vector<float>> by_channel(const ConstantOperand& constant, std::int64_t channels);
 
+// An activation and a constant of which each repeats values of the other, where it must: the activation becomes larger
+// where the constant is.
+struct Met {
+  int x = 0;
+  ConstantOperand constant;
+};
+// `input` is the constant. Booleans are read as 0 and 1 where the operator takes such.
+Met met_by_constant(const Node& node, GraphBuilder& graph, int input, int x);
+
 // What is left to emit: a kind and what it reads.
 struct Pending {
   OperatorKind kind;
   std::vector<int> inputs;
 };
-// Combines activations, the first of which may also be the one that repeats values.
-Pending combined(const Node& node, GraphBuilder& graph, Combination combination, int a, int b);
+// Combines activations, of which each may repeat values of the other. Neither `op` has a constant yet.
+Pending combined(const Node& node, GraphBuilder& graph, Combine op, int a, int b);
 // An activation with a constant behind it, or before it where `swapped`.
-Pending combined(int a, Combination combination, ConstantOperand constant, bool swapped);
+Pending combined(Combine op, Met met, bool swapped);
 
 // As what the node gives.
 void emit(const Node& node, GraphBuilder& graph, Pending pending);

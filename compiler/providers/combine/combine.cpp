@@ -54,6 +54,7 @@ class CombineProvider : public PlainProvider {
     set_integers(plan, {{"combination", static_cast<int>(op.combination)},
                         {"swapped", op.swapped},
                         {"constant", op.constant.has_value()}});
+    plan.reals["otherwise"] = op.otherwise;
     if (op.user != nullptr) plan.calls["combine"] = op.user->symbol();
     const std::vector<WalkedAxis> axes = axes_of(task);
     set_axes(plan, "other", kOperandAxes, axes, {"step"});

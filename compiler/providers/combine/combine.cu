@@ -6,7 +6,22 @@
 #include "templates/kernels/pieces.h"
 
 // ir/operators.h's Combination.
-enum { kAdd, kMultiply, kSubtract, kDivide, kPowerOf, kSmaller, kLarger, kPrelu, kUserCombination };
+enum {
+  kAdd,
+  kMultiply,
+  kSubtract,
+  kDivide,
+  kPowerOf,
+  kSmaller,
+  kLarger,
+  kPrelu,
+  kEqual,
+  kLess,
+  kLessOrEqual,
+  kKeep,
+  kDrop,
+  kUserCombination
+};
 
 // As burin_call_apply().
 BURIN_PRIMITIVE float burin_call_combine(float a, float b) __attribute__((const));
@@ -59,6 +74,16 @@ BURIN_DEVICE float combined(float a, float b) {
       return b < a ? b : a;
     case kLarger:
       return a < b ? b : a;
+    case kEqual:
+      return a == b ? 1 : 0;
+    case kLess:
+      return a < b ? 1 : 0;
+    case kLessOrEqual:
+      return a <= b ? 1 : 0;
+    case kKeep:
+      return b != 0 ? a : otherwise();
+    case kDrop:
+      return b == 0 ? a : otherwise();
     case kUserCombination:
       return burin_call_combine(a, b);
     default:
