@@ -120,7 +120,8 @@ TEST_CASE("convolution of few images on warpgroups: every kind of tiles") {
         const TemplatePlan plan = parse_template_plan(candidate.plan);
         const auto choice = [&](const char* name) { return plan.integers.at(name); };
         const int cluster = plan.launch().cluster_tiles;
-        if (!seen.insert({cluster, choice("row_groups") * 8 + choice("pixel_groups"), choice("chunk_channels")}).second) {
+        if (!seen.insert({cluster, choice("row_groups") * 8 + choice("pixel_groups"), choice("chunk_channels")})
+                 .second) {
           continue;
         }
         CHECK(of.run(candidate) == "");
@@ -154,8 +155,7 @@ TEST_CASE("convolution of few images on warpgroups: few buffers and many, with c
     }
   }
   // A buffer that is waited for would never be filled.
-  CHECK_THROWS_WITH(of.propose({.plan = "chunk_channels=16,buffers=1,cluster=1"}),
-                    Contains("do not fit"));
+  CHECK_THROWS_WITH(of.propose({.plan = "chunk_channels=16,buffers=1,cluster=1"}), Contains("do not fit"));
 }
 
 TEST_CASE("convolution of few images on warpgroups: pools, whose windows tiles have whole") {

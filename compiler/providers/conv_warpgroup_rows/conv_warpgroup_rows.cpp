@@ -9,9 +9,12 @@ namespace burin {
 namespace {
 
 constexpr TileChoice<WarpgroupRowTiles> kWarpgroupRowChoices[] = {
-    {"row_groups", &WarpgroupRowTiles::row_groups}, {"pixel_groups", &WarpgroupRowTiles::pixel_groups},
-    {"group_rows", &WarpgroupRowTiles::group_rows}, {"tile_cols", &WarpgroupRowTiles::tile_cols},
-    {"buffers", &WarpgroupRowTiles::buffers},       {"chunk_channels", &WarpgroupRowTiles::chunk_channels},
+    {"row_groups", &WarpgroupRowTiles::row_groups},
+    {"pixel_groups", &WarpgroupRowTiles::pixel_groups},
+    {"group_rows", &WarpgroupRowTiles::group_rows},
+    {"tile_cols", &WarpgroupRowTiles::tile_cols},
+    {"buffers", &WarpgroupRowTiles::buffers},
+    {"chunk_channels", &WarpgroupRowTiles::chunk_channels},
     {"items", &WarpgroupRowTiles::items}};
 
 // Those of a plan, for the task's factors.

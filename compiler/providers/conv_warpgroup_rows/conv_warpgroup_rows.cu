@@ -2,12 +2,12 @@
 // halves or to TF32 and whose tensors are FP32 in nchw. All weights are multiplied.
 //
 // A block has `row_groups` x 64 output channels and a tile of `pixel_groups` x `group_rows` rows of `tile_cols` pixels
-// of the convolution, with whole windows of the pool, if there is one. It goes through chunks of its input channels; the
-// blocks of a cluster have the other channels, and add up their sums at the end. While a chunk is multiplied, its threads stage the next one's activations, rounded: places of 16 bytes
-// hold eight channels of a pixel (four in TF32), and the pixels of padded rows follow each other. So the pixels of a
-// warpgroup are columns of one matrix, with those between its rows, whose sums are not used, and what another position
-// of the filter reads begins some places further on. Where pixels are strided, those that a position reads have a plane
-// of their own.
+// of the convolution, with whole windows of the pool, if there is one. It goes through chunks of its input channels;
+// the blocks of a cluster have the other channels, and add up their sums at the end. While a chunk is multiplied, its
+// threads stage the next one's activations, rounded: places of 16 bytes hold eight channels of a pixel (four in TF32),
+// and the pixels of padded rows follow each other. So the pixels of a warpgroup are columns of one matrix, with those
+// between its rows, whose sums are not used, and what another position of the filter reads begins some places further
+// on. Where pixels are strided, those that a position reads have a plane of their own.
 //
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each block of the
 // cluster, for each chunk, for each 64 rows, a panel; then the bias of each row of the sets. A panel: for each step, 64
@@ -130,8 +130,9 @@ BURIN_DEVICE void load_item(const float* image, u32 chunk, const Item& item, Cha
   for (u32 i = 0; i < kMostPlaceChannels; ++i) {
     if (i >= place_channels()) continue;
     const u32 channel = chunk * chunk_channels() + item.channel + i;
-    const bool inside = item.inside && (has_whole_chunks() || (channel < static_cast<u32>(split_channels()) &&
-                                                               first_channel() + channel < static_cast<u32>(group_channels())));
+    const bool inside =
+        item.inside && (has_whole_chunks() || (channel < static_cast<u32>(split_channels()) &&
+                                               first_channel() + channel < static_cast<u32>(group_channels())));
     values.of[i] = inside ? burin_dev_global_load(channels + i * in_plane(), bytes_of(item.word)) : 0.0f;
   }
 }
@@ -215,7 +216,9 @@ BURIN_DEVICE u32 first_output() {  // of the convolution's group
   return set_of_block() % output_blocks() * row_groups() * kGroupRows;
 }
 BURIN_DEVICE bool is_output(u32 row) { return first_output() + row < static_cast<u32>(group_outputs()); }
-BURIN_DEVICE u32 channel_of(u32 row) { return set_of_block() / output_blocks() * group_outputs() + first_output() + row; }
+BURIN_DEVICE u32 channel_of(u32 row) {
+  return set_of_block() / output_blocks() * group_outputs() + first_output() + row;
+}
 BURIN_DEVICE u32 first_row(const Warp& warp) {  // of the block, that is the lane's
   return warp.row_group * kGroupRows + warp.of_group * kWarpRows + warp.lane / 4;
 }
@@ -276,8 +279,8 @@ BURIN_DEVICE u32 place_of_sum(u32 row, u32 pixel_row, u32 pixel_col) {
   return kSharedStart + (row * row_words() + pixel) * kWordBytes;
 }
 BURIN_DEVICE void share_sums(const Sums& sums, const Warp& warp) {
-  const u32 first =
-      kSharedStart + (first_row(warp) * row_words() + warp.pixel_group * group_words() + warp.lane % 4 * 2) * kWordBytes;
+  const u32 first = kSharedStart +
+                    (first_row(warp) * row_words() + warp.pixel_group * group_words() + warp.lane % 4 * 2) * kWordBytes;
 #pragma unroll
   for (u32 i = 0; i < kMaxOctets * 4; ++i) {
     if (i >= octets() * 4) continue;
@@ -286,8 +289,8 @@ BURIN_DEVICE void share_sums(const Sums& sums, const Warp& warp) {
   }
 }
 
-// Each of a cluster's blocks adds up the sums of some rows, which no other one loads from it, and stores what becomes of
-// them.
+// Each of a cluster's blocks adds up the sums of some rows, which no other one loads from it, and stores what becomes
+// of them.
 constexpr u32 kMaxClusterBlocks = 8, kQuadsAtOnce = 4, kMostOutputs = 4;
 BURIN_DEVICE u32 block_rows() { return row_groups() * kGroupRows; }
 BURIN_DEVICE u32 rows_of_share() { return block_rows() / cluster_blocks(); }
@@ -331,14 +334,15 @@ BURIN_DEVICE void add_up_blocks(u32 thread) {
 }
 
 struct Output {
-  u32 row;       // of the block's output channels
+  u32 row;        // of the block's output channels
   u32 top, left;  // of its window, in the tile
-  u32 word;      // of the image
+  u32 word;       // of the image
   bool exists;
 };
 BURIN_DEVICE Output output_at(const Tile& tile, u32 number) {
   const u32 col = number % stored_cols(), row = number / stored_cols() % stored_rows();
-  const u32 of_block = first_row_of_share() + number / stored_cols() / stored_rows(), y = tile.out_row + row, x = tile.out_col + col;
+  const u32 of_block = first_row_of_share() + number / stored_cols() / stored_rows(), y = tile.out_row + row,
+            x = tile.out_col + col;
   return {of_block, row * pool_stride_rows(), col * pool_stride_cols(),
           channel_of(of_block) * out_rows() * out_cols() + y * out_cols() + x,
           is_output(of_block) && y < static_cast<u32>(out_rows()) && x < static_cast<u32>(out_cols())};

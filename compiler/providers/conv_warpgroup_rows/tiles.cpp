@@ -144,7 +144,8 @@ int WarpgroupRowTiles::stored_cols(const ConvShape& shape) const {
 
 int WarpgroupRowTiles::pitch(const ConvShape& shape) const {
   const int further = furthest(shape.kernel_w, shape.dilation_w, shape.stride_w);
-  const bool has_whole_rows = tile_cols == shape.conv_w() && (!shape.epilogue.pool || shape.epilogue.pool->pad.left == 0);
+  const bool has_whole_rows =
+      tile_cols == shape.conv_w() && (!shape.epilogue.pool || shape.epilogue.pool->pad.left == 0);
   if (shape.stride_w > 1 || !has_whole_rows) return tile_cols + further;
   return tile_cols + further - std::min({further, shape.pad.left, shape.pad.right});
 }
@@ -160,8 +161,8 @@ int WarpgroupRowTiles::planes(const ConvShape& shape) const {
 }
 
 int WarpgroupRowTiles::plane_pixels(const ConvShape& shape) const {
-  const std::int64_t rows = std::int64_t{pixel_groups - 1} * group_rows +
-                            furthest(shape.kernel_h, shape.dilation_h, shape.stride_h);
+  const std::int64_t rows =
+      std::int64_t{pixel_groups - 1} * group_rows + furthest(shape.kernel_h, shape.dilation_h, shape.stride_h);
   return saturate_to_int(rows * pitch(shape) + furthest(shape.kernel_w, shape.dilation_w, shape.stride_w) +
                          std::int64_t{octets(shape)} * kPixelsOfOctet);
 }
@@ -188,9 +189,8 @@ std::int64_t WarpgroupRowTiles::shared_bytes(const ConvShape& shape) const {
 bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
   constexpr std::int64_t kMostPlace = (1 << 18) - kPlaceBytes;  // that an operand of a product may be away
   return tiles.stored_rows(shape) >= 1 && tiles.stored_cols(shape) >= 1 && tiles.groups() <= kMostRowGroups &&
-         tiles.octets(shape) <= kMostGroupOctets &&
-         tiles.buffers <= kMostChunkBuffers && tiles.buffers >= std::min(2, tiles.split_chunks(shape)) &&
-         tiles.chunk_channels % tiles.step_channels() == 0 &&
+         tiles.octets(shape) <= kMostGroupOctets && tiles.buffers <= kMostChunkBuffers &&
+         tiles.buffers >= std::min(2, tiles.split_chunks(shape)) && tiles.chunk_channels % tiles.step_channels() == 0 &&
          tiles.steps(shape) <= kMostChunkSteps && tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
          tiles.plane_pixels(shape) <= kMostPlanePixels &&
          std::int64_t{tiles.planes(shape)} * tiles.plane_pixels(shape) * kPlaceBytes <= kMostPlace &&
@@ -224,9 +224,9 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   constexpr double kIntakeBytesPerClock = 26, kFirstIntake = 0.68;  // weights; the launch before covers some
   constexpr double kClusterBytesPerClock = 48, kClusterClocks = 2520, kFullClusterClocks = 1180;
   constexpr double kShareClocks = 5, kSectorClocks = 0.16;  // of 128 bytes of sums; of 32 bytes that are stored
-  constexpr int kMostOfFullClusters = 128;  // multiprocessors that clusters of eight find
-  const int multiprocessors = tiles.cluster < kMaxClusterBlocks ? arch.multiprocessors
-                                                                : std::min(arch.multiprocessors, kMostOfFullClusters);
+  constexpr int kMostOfFullClusters = 128;                  // multiprocessors that clusters of eight find
+  const int multiprocessors =
+      tiles.cluster < kMaxClusterBlocks ? arch.multiprocessors : std::min(arch.multiprocessors, kMostOfFullClusters);
   const auto blocks = static_cast<double>(tiles.blocks(shape) * batch);
   const double of_multiprocessor = std::ceil(blocks / multiprocessors);
   const double resident = std::min<double>(of_multiprocessor, std::max(1, resident_of(tiles, shape, arch)));
@@ -249,15 +249,15 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double slowest = std::max({products, staging, weights, alone / resident});
   const double chunk =
       slowest + kOverlapLoss * (products + staging - std::min(slowest, products + staging)) + kChunkClocks / resident;
-  const double sums = static_cast<double>(tiles.block_rows()) * tiles.pixel_groups * octets * kPixelsOfOctet * kWordBytes;
+  const double sums =
+      static_cast<double>(tiles.block_rows()) * tiles.pixel_groups * octets * kPixelsOfOctet * kWordBytes;
   const double sectors = static_cast<double>(tiles.block_rows()) / tiles.cluster * tiles.stored_rows(shape) *
                          (tiles.stored_cols(shape) / 8.0 + 1) * (shape.epilogue.residual ? 3 : 1);
   const double end = sums / 128 * kShareClocks + sectors * kSectorClocks +
                      (in_clusters ? sums * (tiles.cluster - 1) / tiles.cluster / kClusterBytesPerClock : 0);
-  const double of_block = (chunks - 1) * chunk + std::max(staging, kFirstIntake * weights) +
-                          std::max(products, of_group / resident) + end;
-  const double busy = of_multiprocessor * of_block +
-                      rounds * (batches * kBatchLatency + of_thread + cluster);
+  const double of_block =
+      (chunks - 1) * chunk + std::max(staging, kFirstIntake * weights) + std::max(products, of_group / resident) + end;
+  const double busy = of_multiprocessor * of_block + rounds * (batches * kBatchLatency + of_thread + cluster);
   return launch_time_us({.busy_us = clocks_us(busy, arch),
                          .blocks = of_multiprocessor,
                          .resident = resident,
@@ -283,8 +283,8 @@ std::vector<std::uint32_t> pack_warpgroup_rows(const ConvLayer& layer, const Con
   const int positions = shape.kernel_h * shape.kernel_w, outputs = shape.outputs_per_group();
   const int split = tiles.split_channels(shape), steps = tiles.steps(shape), place = tiles.place_channels();
   const std::int64_t chunks = tiles.split_chunks(shape);
-  const std::int64_t first_bias = static_cast<std::int64_t>(words.size()) -
-                                  std::int64_t{tiles.sets(shape)} * tiles.block_rows();
+  const std::int64_t first_bias =
+      static_cast<std::int64_t>(words.size()) - std::int64_t{tiles.sets(shape)} * tiles.block_rows();
   for (int output = 0; output < shape.out_channels; ++output) {
     const int of_group = output % outputs, of_set = of_group % tiles.block_rows(), row = of_set % kRowsOfGroup;
     const std::int64_t set =

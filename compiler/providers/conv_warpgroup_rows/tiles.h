@@ -13,8 +13,8 @@ namespace burin {
 
 // A block has `row_groups` x `pixel_groups` warpgroups, each of which multiplies 64 output channels with `group_rows`
 // rows of `tile_cols` pixels. The blocks of a cluster share out the input channels, and go through theirs in chunks, of
-// which `buffers` have their weights in shared memory; a thread stages `items` places of activations at once. Shapes are
-// gathered_shape()s.
+// which `buffers` have their weights in shared memory; a thread stages `items` places of activations at once. Shapes
+// are gathered_shape()s.
 struct WarpgroupRowTiles {
   int row_groups = 1, pixel_groups = 1;
   int group_rows = 1, tile_cols = 1;
@@ -30,7 +30,9 @@ struct WarpgroupRowTiles {
   int block_rows() const;
   int tile_rows() const { return pixel_groups * group_rows; }
   // What is stored of it: as many windows of the pool as it has. Without a pool a window is a pixel.
-  static int windows(int pixels, int kernel, int stride) { return pixels < kernel ? 0 : (pixels - kernel) / stride + 1; }
+  static int windows(int pixels, int kernel, int stride) {
+    return pixels < kernel ? 0 : (pixels - kernel) / stride + 1;
+  }
   int stored_rows(const ConvShape& shape) const;
   int stored_cols(const ConvShape& shape) const;
   int output_blocks(const ConvShape& shape) const {
