@@ -37,6 +37,42 @@ void GraphEdit::drop_reads(int index) {
   }
 }
 
+namespace {
+
+// The same operators, each behind those that make what it reads; what is so already stays as it is.
+std::vector<Operator> in_order(std::vector<Operator> operators, std::size_t tensors) {
+  std::vector<int> producers(tensors, -1);
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    producers[static_cast<std::size_t>(operators[i].output)] = static_cast<int>(i);
+  }
+  std::vector<Operator> ordered;
+  ordered.reserve(operators.size());
+  std::vector<bool> begun(operators.size()), done(operators.size());
+  for (std::size_t first = 0; first < operators.size(); ++first) {
+    std::vector<std::size_t> waiting = {first};
+    while (!waiting.empty()) {
+      const std::size_t at = waiting.back();
+      if (!done[at] && !begun[at]) {
+        begun[at] = true;
+        for (const int input : operators[at].inputs) {
+          const int producer = producers[static_cast<std::size_t>(input)];
+          if (producer >= 0 && !begun[static_cast<std::size_t>(producer)]) {
+            waiting.push_back(static_cast<std::size_t>(producer));
+          }
+        }
+        continue;
+      }
+      waiting.pop_back();
+      if (done[at]) continue;
+      done[at] = true;
+      ordered.push_back(std::move(operators[at]));
+    }
+  }
+  return ordered;
+}
+
+}  // namespace
+
 int GraphEdit::add_operator(Operator added, int after) {
   const int index = operators();
   BURIN_CHECK(producer(added.output) < 0, "tensor {} has a producer", tensor(added.output).name);
@@ -124,7 +160,7 @@ Network GraphEdit::finish() {
     if (added == added_behind_.end()) continue;
     for (const int index : added->second) keep(index);
   }
-  network_.operators = std::move(operators);
+  network_.operators = in_order(std::move(operators), network_.tensors.size());
 
   // Moves what is kept to the front and returns the new number of each.
   const auto pack = [](auto& list, const std::vector<bool>& keep) {
