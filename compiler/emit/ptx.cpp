@@ -26,6 +26,7 @@
 #include <mutex>
 #include <vector>
 
+#include "compiler/emit/choices_as_conditions.h"
 #include "compiler/emit/group_products.h"
 #include "compiler/emit/inline_functions.h"
 #include "compiler/emit/notes.h"
@@ -280,6 +281,7 @@ std::string emit_ptx(const SpecialisedModule& specialised, const std::string& ar
   write_group_products(*module);
   load_halves_as_halves(*module);
   forget_source_of_selects(*module);
+  compare_conditions_not_choices(*module);
 
   std::string faults;
   llvm::raw_string_ostream fault_stream(faults);
