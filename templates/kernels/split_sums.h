@@ -71,8 +71,9 @@ BURIN_DEVICE void for_each_quad(const SplitSums& sums, u32 thread, Visit visit) 
   }
 }
 
-// store(SumPlace, sums) for the thread's share of the cluster's. What the last ones at once have too many is loaded
-// again, and not stored.
+// store(SumPlace, sums) for the thread's share of the cluster's. Where the last ones at once are too many, the first
+// one is loaded again, and not stored. Sums go back to where the thread's own part of them was, which nobody loads: so
+// all that was loaded is used, whatever becomes of it, as burin_dev_cluster_leave() wants it.
 template <typename Store>
 BURIN_DEVICE void add_up_blocks(const SplitSums& sums, u32 first, Store store) {
   const u32 threads = cluster_blocks() * block_threads(), count = quads(sums);
@@ -82,11 +83,15 @@ BURIN_DEVICE void add_up_blocks(const SplitSums& sums, u32 first, Store store) {
     f32x4 added[kQuadsAtOnce];
 #pragma unroll
     for (u32 i = 0; i < kQuadsAtOnce; ++i) {
-      if (i < at_once) added[i] = add_blocks(address_of_quad(sums, at_most(item + i * threads, count - 1)));
+      const u32 number = item + i * threads;
+      if (i < at_once) added[i] = add_blocks(address_of_quad(sums, number < count ? number : item));
     }
 #pragma unroll
     for (u32 i = 0; i < kQuadsAtOnce; ++i) {
-      if (i < at_once && item + i * threads < count) store(place_of_quad(sums, item + i * threads), added[i]);
+      const u32 number = item + i * threads;
+      if (i >= at_once) continue;
+      burin_dev_shared_store4(address_of_quad(sums, number < count ? number : item), 0, added[i]);
+      if (number < count) store(place_of_quad(sums, number), added[i]);
     }
   }
 }
@@ -109,7 +114,6 @@ BURIN_DEVICE void add_up(const SplitSums& sums, u32 rank, Store store) {
   }
   burin_dev_cluster_barrier();
   add_up_blocks(sums, rank * block_threads() + thread, store);
-  // Not burin_dev_cluster_leave(): of what was loaded, sums that are no outputs are used by nobody, and a block whose
-  // shared memory is still being loaded may not end.
-  burin_dev_cluster_barrier();
+  // A barrier would wait for what was stored.
+  burin_dev_cluster_leave();
 }
