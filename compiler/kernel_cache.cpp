@@ -43,8 +43,10 @@ std::string task_hash(const Task& task) {
                   to_string(task.factors), task.activity_maps, to_string(task.linear_storage));
   parts.push_back(text);
   if (task.layer != nullptr) {
-    parts.push_back(bytes(task.layer->weights));
-    parts.push_back(bytes(task.layer->bias));
+    const ConvLayer& layer = *task.layer;
+    for (const auto* values : {&layer.weights, &layer.bias, &layer.filters, &layer.filter_bias}) {
+      parts.push_back(bytes(*values));
+    }
   }
   const auto add_linear = [&](const Linear& linear) {
     parts.push_back(bytes(linear.weights));

@@ -135,10 +135,53 @@ double pooled_window(const Pool& pool, const double* plane, std::int64_t rows, s
   return pool.kind == PoolKind::max ? largest : sum / (pool.count_padding ? counted : inside);
 }
 
+// Of a plane, whose values outside are zero.
+double filtered_window(const Pool& pool, const float* filter, const double* plane, std::int64_t rows, std::int64_t cols,
+                       std::int64_t top, std::int64_t left, bool absolute) {
+  double sum = 0;
+  for (int r = 0; r < pool.kernel_h; ++r) {
+    for (int s = 0; s < pool.kernel_w; ++s) {
+      const std::int64_t y = top + r, x = left + s;
+      if (y < 0 || y >= rows || x < 0 || x >= cols) continue;
+      const double weight = filter[r * pool.kernel_w + s];
+      sum += (absolute ? std::abs(weight) : weight) * plane[y * cols + x];
+    }
+  }
+  return sum;
+}
+
+// What the layer's pool, which filters, makes of values before it, and before the function behind it; the biases are
+// added where `biased`. With `absolute`, of weights and biases without signs.
+std::vector<double> filtered(const ConvLayer& layer, std::span<const double> values, bool absolute, bool biased) {
+  const ConvShape& shape = layer.shape;
+  const Pool& pool = *shape.epilogue.pool;
+  const std::int64_t rows = shape.conv_h(), cols = shape.conv_w(), plane = rows * cols;
+  std::vector<double> result;
+  result.reserve(values.size() / static_cast<std::size_t>(plane) *
+                 static_cast<std::size_t>(std::int64_t{shape.out_h()} * shape.out_w()));
+  for (std::size_t first = 0; first < values.size(); first += static_cast<std::size_t>(plane)) {
+    const std::size_t k = first / static_cast<std::size_t>(plane) % static_cast<std::size_t>(shape.out_channels);
+    const float* filter = layer.filters.data() + k * static_cast<std::size_t>(summed_values(pool));
+    const double bias = !biased ? 0 : absolute ? std::abs(layer.filter_bias[k]) : layer.filter_bias[k];
+    for (int row = 0; row < shape.out_h(); ++row) {
+      for (int col = 0; col < shape.out_w(); ++col) {
+        result.push_back(bias + filtered_window(pool, filter, values.data() + first, rows, cols,
+                                                std::int64_t{row} * pool.stride_h - pool.pad.top,
+                                                std::int64_t{col} * pool.stride_w - pool.pad.left, absolute));
+      }
+    }
+  }
+  return result;
+}
+
 // What is stored of values before the pool.
-std::vector<double> pooled(const ConvShape& shape, std::vector<double> values) {
-  if (!shape.epilogue.pool) return values;
-  return reference_pool(*shape.epilogue.pool, shape.conv_h(), shape.conv_w(), values);
+std::vector<double> pooled(const ConvLayer& layer, std::vector<double> values) {
+  const Epilogue& epilogue = layer.shape.epilogue;
+  if (!epilogue.pool) return values;
+  if (!epilogue.filters()) return reference_pool(*epilogue.pool, layer.shape.conv_h(), layer.shape.conv_w(), values);
+  values = filtered(layer, values, false, true);
+  for (double& value : values) value = reference_function(epilogue.then, value);
+  return values;
 }
 
 // The sums before the function, with the bias, and with a residual that is not added last. With `absolute`, of their
@@ -179,7 +222,7 @@ std::vector<double> convolve(const ConvLayer& layer, int batch, std::span<const 
   const Epilogue& epilogue = layer.shape.epilogue;
   std::vector<double> values = activated(epilogue, sums_of(layer, batch, input, residual, false));
   add_last(epilogue, residual, values);
-  return pooled(layer.shape, std::move(values));
+  return pooled(layer, std::move(values));
 }
 
 // Of a sum that is not stored yet.
@@ -206,6 +249,7 @@ double stored_tolerance(ElementType element, double expected, double tolerance) 
 
 std::vector<double> reference_pool(const Pool& pool, std::int64_t rows, std::int64_t cols,
                                    std::span<const double> values) {
+  BURIN_CHECK(pool.kind != PoolKind::filter, "a pool that filters, without weights");
   const std::int64_t out_rows = pooled_rows(pool, rows), out_cols = pooled_cols(pool, cols);
   const auto planes = static_cast<std::int64_t>(values.size()) / (rows * cols);
   BURIN_CHECK(static_cast<std::int64_t>(values.size()) == planes * rows * cols, "{} values in planes of {}x{}",
@@ -239,13 +283,13 @@ std::vector<double> reference_convolution_f64(const ConvLayer& layer, int batch,
 
 ConvolutionReference::ConvolutionReference(const ConvLayer& layer, int batch, std::span<const float> input,
                                            std::span<const float> residual)
-    : shape_(layer.shape),
+    : layer_{layer.name, layer.shape, {}, {}, layer.filters, layer.filter_bias},
       sums_(sums_of(layer, batch, input, residual, false)),
       magnitudes_(sums_of(layer, batch, input, residual, true)),
-      outputs_(activated(shape_.epilogue, sums_)) {
-  if (shape_.epilogue.residual_last) added_last_.assign(residual.begin(), residual.end());
-  add_last(shape_.epilogue, residual, outputs_);
-  outputs_ = pooled(shape_, std::move(outputs_));
+      outputs_(activated(layer.shape.epilogue, sums_)) {
+  if (layer.shape.epilogue.residual_last) added_last_.assign(residual.begin(), residual.end());
+  add_last(layer.shape.epilogue, residual, outputs_);
+  outputs_ = pooled(layer_, std::move(outputs_));
 }
 
 std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmetic,
@@ -253,7 +297,7 @@ std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmeti
   BURIN_CHECK(arithmetic.longest_reduction >= 0, "a reduction of {} terms", arithmetic.longest_reduction);
   BURIN_CHECK(sum_errors.empty() || sum_errors.size() == sums_.size(), "{} errors of {} sums", sum_errors.size(),
               sums_.size());
-  const Epilogue& epilogue = shape_.epilogue;
+  const Epilogue& epilogue = layer_.shape.epilogue;
   std::vector<double> errors(sums_.size());
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const double error = sum_tolerance(arithmetic, magnitudes_[i]) + (sum_errors.empty() ? 0 : sum_errors[i]);
@@ -264,14 +308,21 @@ std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmeti
       errors[i] += sum_tolerance({.longest_reduction = 1}, magnitude);
     }
   }
-  // The largest error of a window bounds that of its maximum, and their mean that of its average, which adds up anew.
-  errors = pooled(shape_, std::move(errors));
-  if (epilogue.pool && epilogue.pool->kind == PoolKind::average) {
-    std::vector<double> values = activated(epilogue, sums_);
-    for (double& value : values) value = std::abs(value);
-    values = pooled(shape_, std::move(values));
-    const Arithmetic averaging{.longest_reduction = summed_values(*epilogue.pool)};
-    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += sum_tolerance(averaging, values[i]);
+  // The largest error of a window bounds that of its maximum, and their mean that of its average; what is added up
+  // anew, is so in FP32.
+  const bool adds_up = epilogue.pool && epilogue.pool->kind != PoolKind::max;
+  const std::vector<double> values = adds_up ? activated(epilogue, sums_) : std::vector<double>();
+  std::vector<double> positive = values;
+  for (double& value : positive) value = std::abs(value);
+  errors = epilogue.filters() ? filtered(layer_, errors, true, false) : pooled(layer_, std::move(errors));
+  if (adds_up) {
+    positive = epilogue.filters() ? filtered(layer_, positive, true, true) : pooled(layer_, std::move(positive));
+    const Arithmetic adding{.longest_reduction = summed_values(*epilogue.pool)};
+    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += sum_tolerance(adding, positive[i]);
+  }
+  if (epilogue.filters()) {
+    const std::vector<double> sums = filtered(layer_, values, false, true);
+    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = function_error(epilogue.then, sums[i], errors[i]);
   }
   const ElementType element = element_of(arithmetic.precision);
   for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = stored_tolerance(element, outputs_[i], errors[i]);
@@ -346,9 +397,9 @@ std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& ari
                                    std::span<const float> input) {
   if (arithmetic.weights == FactorType::f32 && arithmetic.inputs == FactorType::f32) return {};
   ConvLayer stored = layer;
-  Epilogue& epilogue = stored.shape.epilogue;
-  epilogue.bias = epilogue.residual = epilogue.residual_last = false;
-  stored.bias.clear();
+  // The sums alone matter.
+  stored.shape.epilogue = {};
+  for (std::vector<float>* values : {&stored.bias, &stored.filters, &stored.filter_bias}) values->clear();
   ConvLayer lost = stored;
   for (std::size_t i = 0; i < layer.weights.size(); ++i) {
     stored.weights[i] = rounded(arithmetic.weights, layer.weights[i]);

@@ -25,8 +25,8 @@ std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std
 std::vector<double> reference_convolution_f64(const ConvLayer& layer, int batch, std::span<const double> input,
                                               std::span<const double> residual);
 
-// A pool, as an operator and at the end of a convolution: of `values`, so many planes of rows x cols, one after the
-// other.
+// A pool that does not filter, as an operator and at the end of a convolution: of `values`, so many planes of rows x
+// cols, one after the other.
 std::vector<double> reference_pool(const Pool& pool, std::int64_t rows, std::int64_t cols,
                                    std::span<const double> values);
 
@@ -79,7 +79,8 @@ class ConvolutionReference {
 
   const std::vector<double>& outputs() const { return outputs_; }
   // Of each output: the tolerance of its sum, taken through the activation and the pool, so that it is never more than
-  // what the activation's range leaves. `sum_errors`: what each sum may be off beside its rounding; empty: nothing.
+  // what the activation's range leaves; a pool that filters adds up anew, and has a function of its own. `sum_errors`:
+  // what each sum may be off beside its rounding; empty: nothing.
   std::vector<double> tolerances(const Arithmetic& arithmetic, std::span<const double> sum_errors = {}) const;
 
   // Before activation and pool: the sums, and sum |w x| + |bias| + |residual|.
@@ -87,7 +88,8 @@ class ConvolutionReference {
   const std::vector<double>& magnitudes() const { return magnitudes_; }
 
  private:
-  ConvShape shape_;
+  // The layer without its weights.
+  ConvLayer layer_;
   std::vector<double> sums_, magnitudes_, outputs_;
   std::vector<double> added_last_;  // the residual, where it is
 };

@@ -132,6 +132,12 @@ std::vector<std::string> verify(const ConvShape& shape) {
   }
   for (const std::string& fault : verify_function(shape.epilogue.function)) faults.add("{}", fault);
   const Epilogue& epilogue = shape.epilogue;
+  for (const std::string& fault : verify_function(epilogue.then)) faults.add("then: {}", fault);
+  if (epilogue.then && !epilogue.filters()) faults.add("there is a function behind a pool that does not filter");
+  if (epilogue.then && epilogue.then->is_user()) faults.add("then: a user's function cannot be behind a pool");
+  if (epilogue.filters() && (epilogue.pool->round_up || epilogue.pool->count_padding)) {
+    faults.add("pool: a filter neither rounds up nor counts padding");
+  }
   if (epilogue.residual_last && (!epilogue.residual || !epilogue.function || epilogue.pool)) {
     faults.add("residual_last is yes, which takes a residual and a function, and no pool");
   }
@@ -192,6 +198,16 @@ std::vector<std::string> verify(const ConvLayer& layer) {
   }
   faults.require_finite("weights", layer.weights);
   faults.require_finite("biases", layer.bias);
+  const bool has_filters = layer.shape.epilogue.filters();
+  const auto channels = has_filters ? static_cast<std::size_t>(layer.shape.out_channels) : 0;
+  const std::size_t filters =
+      has_filters ? channels * static_cast<std::size_t>(summed_values(*layer.shape.epilogue.pool)) : 0;
+  if (layer.filters.size() != filters || layer.filter_bias.size() != channels) {
+    faults.add("there are {} weights and {} biases of the pool's filters, {} and {} are needed", layer.filters.size(),
+               layer.filter_bias.size(), filters, channels);
+  }
+  faults.require_finite("weights of the pool's filters", layer.filters);
+  faults.require_finite("biases of the pool's filters", layer.filter_bias);
   return faults.take();
 }
 
@@ -239,6 +255,9 @@ std::string print(const ConvShape& shape) {
     sides("pool_pad", pool->pad);
     lines.line("pool_round_up", pool->round_up);
     lines.line("pool_count_padding", pool->count_padding);
+    if (pool->kind == PoolKind::filter) {
+      lines.line("then", shape.epilogue.then ? describe(*shape.epilogue.then) : "none", "of what the pool makes");
+    }
   }
   return lines.text;
 }

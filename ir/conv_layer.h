@@ -25,11 +25,12 @@ std::string pair_text(int h, int w);
 // "1" when all sides are the same, "1x2" when opposite ones are, else "top,bottom,left,right".
 std::string padding_text(const Padding& pad);
 
-enum class PoolKind { max, average };
-constexpr EnumNames<2> names_of(PoolKind) { return {"a pool", {"max", "average"}}; }
+enum class PoolKind { max, average, filter };
+constexpr EnumNames<3> names_of(PoolKind) { return {"a pool", {"max", "average", "filter"}}; }
 
 // The largest or the mean value of each window of a channel; an operator of its own, or the end of a convolution
-// (Epilogue).
+// (Epilogue). A filter is the end of a convolution alone: its weights are those of a depthwise convolution
+// (ConvLayer::filters), and what lies outside the image counts as zero.
 struct Pool {
   PoolKind kind = PoolKind::max;
   int kernel_h = 1, kernel_w = 1;
@@ -60,13 +61,16 @@ int summed_values(const Pool& pool);
 // "max 3x3, stride 2, pad 1, rounded up".
 std::string describe(const Pool& pool);
 
-// Applied to every output in this order: bias, residual, function, pool.
+// Applied to every output in this order: bias, residual, function, pool, and what follows a pool that filters.
 struct Epilogue {
   bool bias = false;
   bool residual = false;  // a tensor shaped like the convolution's output is added before the function
   std::optional<Elementwise> function = {};
-  std::optional<Pool> pool = {};  // only what it makes of the function's values is stored; without dilation
-  bool residual_last = false;     // the residual is added to the function's values; then there is no pool
+  std::optional<Pool> pool = {};         // only what it makes of the function's values is stored; without dilation
+  bool residual_last = false;            // the residual is added to the function's values; then there is no pool
+  std::optional<Elementwise> then = {};  // of what a pool that filters makes; none of a user's own
+
+  bool filters() const { return pool && pool->kind == PoolKind::filter; }
   bool operator==(const Epilogue&) const = default;
 };
 
@@ -113,6 +117,8 @@ struct ConvLayer {
   ConvShape shape;
   std::vector<float> weights;  // OIHW: [out_channels][channels_per_group][kernel_h][kernel_w]
   std::vector<float> bias;     // out_channels values, or empty when !shape.epilogue.bias
+  // Of a pool that filters, else empty: [out_channels][pool.kernel_h][pool.kernel_w], and a value for each channel.
+  std::vector<float> filters = {}, filter_bias = {};
 
   float weight(int k, int c, int r, int s) const {
     return weights[((static_cast<std::size_t>(k) * shape.channels_per_group() + c) * shape.kernel_h + r) *

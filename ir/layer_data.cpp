@@ -91,7 +91,9 @@ std::string encode_layer(const ConvLayer& layer) {
   std::string bytes;
   append(bytes, &count, sizeof count);
   bytes += gaps + values;
-  append(bytes, layer.bias.data(), layer.bias.size() * sizeof(float));
+  for (const std::vector<float>* all : {&layer.bias, &layer.filters, &layer.filter_bias}) {
+    append(bytes, all->data(), all->size() * sizeof(float));
+  }
   return bytes;
 }
 
@@ -118,8 +120,14 @@ ConvLayer decode_layer(std::string_view bytes, const std::string& name, const Co
     layer.weights[position] = reader.finite();
     if (layer.weights[position] == 0) reader.bad("a nonzero is zero");
   }
-  if (shape.epilogue.bias) {
-    for (int i = 0; i < shape.out_channels; ++i) layer.bias.push_back(reader.finite());
+  const auto read = [&](std::vector<float>& values, int count_for_each) {
+    const std::int64_t all = std::int64_t{shape.out_channels} * count_for_each;
+    for (std::int64_t i = 0; i < all; ++i) values.push_back(reader.finite());
+  };
+  if (shape.epilogue.bias) read(layer.bias, 1);
+  if (shape.epilogue.filters()) {
+    read(layer.filters, summed_values(*shape.epilogue.pool));
+    read(layer.filter_bias, 1);
   }
   reader.finish();
   return layer;

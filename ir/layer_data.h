@@ -2,7 +2,8 @@
 // were made of it.
 //
 // Little-endian: the number of nonzeros as 64 bits; for each, in the order of the weights, how many zeros stand before
-// it, seven bits a byte, the last byte below 128; the nonzeros as float32; the biases as float32.
+// it, seven bits a byte, the last byte below 128; the nonzeros as float32; the biases as float32; where the layer's
+// pool filters, the filters of all channels as float32, and their biases.
 #pragma once
 
 #include <string>

@@ -40,6 +40,7 @@ class Describe {
     const Epilogue& epilogue = layer.shape.epilogue;
     std::string text = window_text(layer.shape) + ", " + zeros_text(layer.weights) + epilogue_text(epilogue);
     if (epilogue.pool) text += fmt::format("; {}", burin::describe(*epilogue.pool));
+    if (epilogue.then) text += ", " + burin::describe(*epilogue.then);
     return text;
   }
   std::string operator()(const Linear& op) const {

@@ -220,6 +220,7 @@ class OutputShape {
   Shape operator()(const Pool& op) {
     if (!one_image()) return {};
     if (faults_.add_all(verify(op, inputs_[0][1], inputs_[0][2]))) return {};
+    if (op.kind == PoolKind::filter) return fault("a pool that filters is the end of a convolution alone");
     return {inputs_[0][0], pooled_rows(op, inputs_[0][1]), pooled_cols(op, inputs_[0][2])};
   }
 

@@ -331,6 +331,31 @@ class SiblingTimes {
   std::map<LayerAndBatch, double> us_;  // of layers, and of what would be made
 };
 
+// Of what the parts take: estimates are off by some percent.
+constexpr double kWindowGain = 0.95;
+
+// For every batch size one kernel, which reads and writes tensors in the formats of the two, is estimated to take less
+// time.
+bool filters_its_outputs(const ConvLayer& made, const ConvLayer& convolution, const ConvLayer& depthwise,
+                         const CompileOptions& options) {
+  if (is_named(convolution.name, options) || is_named(depthwise.name, options)) return false;
+  // Choices in --plan were made for the layers as they are, and maps are of whole tensors.
+  if (!options.plan.empty() || options.skip_dead_tiles) return false;
+  const auto task = [&](const ConvLayer& layer, int batch) {
+    const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+    return formatted_task(op, layer, options, batch, has_free_layout(layer, options));
+  };
+  return std::ranges::all_of(options.graph_batches(), [&](int batch) {
+    const Task together = task(made, batch), first = task(convolution, batch), second = task(depthwise, batch);
+    if (together.reads[0].format() != first.reads[0].format() || together.writes.format() != second.writes.format()) {
+      return false;
+    }
+    const double us = convolution_us(made, options, batch);
+    return std::isfinite(us) &&
+           us < kWindowGain * (convolution_us(convolution, options, batch) + convolution_us(depthwise, options, batch));
+  });
+}
+
 // Two launches are fewer than the four of its parts, and read no more. But each block computes all features by itself:
 // with many of them, and many images, that takes longer than the launches (docs/experiments.md).
 bool is_excitation(const Excitation& made, const CompileOptions& options) {
@@ -424,6 +449,9 @@ GraphChoices graph_choices(const CompileOptions& options) {
   choices.together = [times = std::make_shared<SiblingTimes>(options)](const ConvLayer& merged,
                                                                        const std::vector<const ConvLayer*>& parts) {
     return times->together(merged, parts);
+  };
+  choices.windowed = [&options](const ConvLayer& made, const ConvLayer& convolution, const ConvLayer& depthwise) {
+    return filters_its_outputs(made, convolution, depthwise, options);
   };
   choices.excitations = [&options](const Network&, const Excitation& made) { return is_excitation(made, options); };
   return choices;

@@ -117,20 +117,28 @@ struct Excitation {
 using Excitations = std::function<bool(const Network& network, const Excitation& made)>;
 Rewritten fuse_excitations(Network network, const Excitations& wanted);
 
+// A depthwise convolution goes into the convolution that makes its input, as a pool that filters (Epilogue), where
+// nobody else reads that input. Only where `wanted` says so of the layer that would be made, by its name, which says
+// what it is made of, and of both parts; without it nowhere. simplify() does this when there is nothing else to do.
+using Windowed = std::function<bool(const ConvLayer& made, const ConvLayer& convolution, const ConvLayer& depthwise)>;
+Rewritten fuse_depthwise(Network network, const Windowed& wanted);
+
 // What of a graph depends on the kernels that will be made for it.
 struct GraphChoices {
   StaysApart stays_apart;
   Together together;
   Excitations excitations = {};
+  Windowed windowed = {};
 };
 
 // Called after each pass; `changes` 0 means that it left the network as it was. A dump of print(network) belongs here.
 using PassObserver = std::function<void(const std::string& pass, const Network& network, int changes)>;
 
 // Runs the passes in their order, and again until none finds anything more to do; of those later rounds the observer
-// hears only what changed something. Without choices every pool goes into a convolution that can, and siblings and the
-// squeeze-and-excitations become two operators wherever they can. The network must be one that verify() finds no fault
-// with, and the result is one. A network without a graph is returned as it is.
+// hears only what changed something. Without choices every pool goes into a convolution that can, siblings and the
+// squeeze-and-excitations become two operators wherever they can, and depthwise convolutions stay what they are. The
+// network must be one that verify() finds no fault with, and the result is one. A network without a graph is returned
+// as it is.
 Network simplify(Network network, const PassObserver& observe = {}, const GraphChoices& choices = {});
 
 // What a convolution reads, and what it writes and adds.

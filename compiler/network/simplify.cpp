@@ -40,9 +40,15 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
       if (observe && (first || changes > 0)) observe(pass.name, network, changes);
     }
   }
-  auto [fused, excitations] = fuse_excitations(std::move(network), choices.excitations);
-  network = std::move(fused);
-  if (observe) observe("fuse_excitations", network, excitations);
+  const Pass last[] = {
+      {"fuse_excitations", [&](Network graph) { return fuse_excitations(std::move(graph), choices.excitations); }},
+      {"fuse_depthwise", [&](Network graph) { return fuse_depthwise(std::move(graph), choices.windowed); }},
+  };
+  for (const Pass& pass : last) {
+    auto [rewritten, changes] = pass.run(std::move(network));
+    network = std::move(rewritten);
+    if (observe) observe(pass.name, network, changes);
+  }
   const std::vector<std::string> faults = verify(network);
   BURIN_CHECK(faults.empty(), "a simplified network is not legal: {}", faults.front());
   return network;

@@ -125,6 +125,7 @@ bool TemplateProvider::can_do(const Task& task) const {
   const auto is_loose = [](const KernelTensor& tensor) { return tensor.format().is_loose(); };
   const bool loose = std::ranges::any_of(task.reads, is_loose) || is_loose(task.writes);
   if (loose && task.get<Convert>() == nullptr) return false;
+  if (task.layer != nullptr && task.layer->shape.epilogue.filters() && !knows_filters()) return false;
   return (plain || knows_formats()) && can(task);
 }
 
@@ -343,6 +344,14 @@ void set_pool(TemplatePlan& plan, const ConvShape& shape) {
                       {"pool_counts_padding", pool.count_padding},
                       {"windows_leave_rows", windows_leave_rows(shape)},
                       {"windows_leave_cols", windows_leave_cols(shape)}});
+}
+
+void set_pool_filter(TemplatePlan& plan, const ConvShape& shape) {
+  const std::optional<Elementwise>& then = shape.epilogue.then;
+  set_integers(plan, {{"pool_filters", shape.epilogue.filters()},
+                      {"filtered_function", then ? static_cast<int>(then->function) + 1 : 0}});
+  plan.reals["filtered_alpha"] = then ? then->alpha : 0;
+  plan.reals["filtered_beta"] = then ? then->beta : 0;
 }
 
 double activation_bytes(const Task& task) {

@@ -43,10 +43,13 @@ class TemplateProvider : public Provider {
   Recipe make(const Task& task, const std::string& plan) const override;
 
  protected:
-  // Whether it can do the task, whose tensors are float32 in nchw unless it knows_formats().
+  // Whether it can do the task, whose tensors are float32 in nchw unless it knows_formats(), and whose pool does not
+  // filter unless it knows_filters().
   virtual bool can(const Task& task) const = 0;
   // Whether it knows tensors of other element types and layouts; can() says which.
   virtual bool knows_formats() const { return false; }
+  // Whether it knows convolutions whose pool filters.
+  virtual bool knows_filters() const { return false; }
   // Candidates for a task that it takes, the best first; what options.plan says does not count, and those that are not
   // worthwhile are taken out afterwards.
   virtual std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const = 0;
@@ -128,6 +131,8 @@ void set_items(TemplatePlan& plan, std::int64_t items);
 void set_convolution(TemplatePlan& plan, const ConvShape& shape);
 // The constants of templates/kernels/pool_window.def.
 void set_pool(TemplatePlan& plan, const ConvShape& shape);
+// Those of templates/kernels/pool_filter.def.
+void set_pool_filter(TemplatePlan& plan, const ConvShape& shape);
 
 // Counts all tensors that the task reads and writes, for its batch.
 double activation_bytes(const Task& task);

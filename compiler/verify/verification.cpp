@@ -54,13 +54,16 @@ Network graph_of(const Program& program, Network network) {
     return steps.contains(merged.name);
   };
   const auto is_excitation = [&](const Network&, const Excitation& made) { return steps.contains(made.excite.name); };
+  const auto is_windowed = [&](const ConvLayer& made, const ConvLayer&, const ConvLayer&) {
+    return steps.contains(made.name);
+  };
   const auto formats = [&](const Operator& op, const ConvLayer&) {
     const auto found = steps.find(op.name);
     if (found == steps.end()) return ConvolutionFormats{};
     const Step& step = *found->second;
     return ConvolutionFormats{program.buffer(step.reads.front()).format, program.buffer(step.writes).format};
   };
-  Network graph = prepare_graph(std::move(network), std::nullopt, {has_step, is_step, is_excitation});
+  Network graph = prepare_graph(std::move(network), std::nullopt, {has_step, is_step, is_excitation, is_windowed});
   const auto set_ends = [&](const std::vector<int>& ends, const std::vector<const Buffer*>& buffers) {
     for (std::size_t i = 0; i < std::min(ends.size(), buffers.size()); ++i) {
       graph.tensors[static_cast<std::size_t>(ends[i])].format = buffers[i]->format;

@@ -74,6 +74,7 @@ void keys_of(Keys& keys, Record& shape) {
   keys.optional("function", shape.epilogue.function);
   keys.optional("pool", shape.epilogue.pool);
   keys.optional("residual_last", shape.epilogue.residual_last, false);
+  keys.optional("then", shape.epilogue.then);
 }
 
 template <typename Keys, RecordOf<KernelBinary> Record>

@@ -205,12 +205,22 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
   return z ^ (z >> 32);
 }
 
-// A pool of the outputs, in fp32 alone. From a stream of its own, so that the layer is the same in every precision.
+bool is_able(const RandomCase& drawn) {
+  CompileOptions options;
+  options.archs = {"sm_90"};
+  options.precisions = {drawn.precision};
+  const Operator op{.name = drawn.layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  return find_provider(drawn.provider())->can_do(task_of(op, drawn.layer, 1, options));
+}
+
+// A pool of the outputs, in fp32 and of conv_warpgroup_rows, for which it may filter. From a stream of its own, so that
+// the layer is the same in every precision.
 void draw_pool(RandomCase& drawn) {
   constexpr std::uint64_t kStream = 0x706F6F6C;
   Random random(mixed(drawn.seed ^ kStream, drawn.index));
   ConvShape& shape = drawn.layer.shape;
-  if (drawn.precision != Precision::fp32 || !random.chance(0.4)) return;
+  if ((drawn.precision != Precision::fp32 && !drawn.on_warpgroups) || !random.chance(0.4)) return;
+  const bool filters = drawn.on_warpgroups && random.chance(0.6);
   constexpr int kMostPixels = 256;
   shape.epilogue.residual_last = false;  // no layer has both
   do {
@@ -225,10 +235,19 @@ void draw_pool(RandomCase& drawn) {
       pool.pad = {random.integer(0, pool.kernel_h - 1), random.integer(0, pool.kernel_h - 1),
                   random.integer(0, pool.kernel_w - 1), random.integer(0, pool.kernel_w - 1)};
     }
-    pool.round_up = random.chance(0.4);
-    pool.count_padding = random.chance(0.4);
+    pool.round_up = !filters && random.chance(0.4);
+    pool.count_padding = !filters && random.chance(0.4);
     shape.epilogue.pool = pool;
   } while (!verify(shape).empty() || pixel_tile({1, 1}, 1, shape).pixels() > kMostPixels);
+  if (filters) {
+    const auto then = static_cast<Activation>(random.integer(0, 5));
+    add_filters(drawn.layer, *shape.epilogue.pool, drawn.seed ^ drawn.index, function_of(then, 0.5F));
+  }
+  if (!drawn.on_warpgroups || is_able(drawn)) return;
+  shape.epilogue.pool.reset();
+  shape.epilogue.then.reset();
+  drawn.layer.filters.clear();
+  drawn.layer.filter_bias.clear();
 }
 
 // From a stream of its own, so that the rest of a case does not depend on it.
@@ -322,9 +341,9 @@ RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string&
   drawn.precision_was_given = precision.has_value();
   drawn.precision = precision ? *precision : draw_precision(seed, index);
   draw_layer(drawn, random);
-  draw_pool(drawn);
   draw_lines(drawn, arch);
   draw_warpgroups(drawn, arch);
+  draw_pool(drawn);
   draw_plan(drawn, random, arch);
   if (skips_zeros) draw_zeros(drawn);
   return drawn;

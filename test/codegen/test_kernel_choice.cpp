@@ -1,5 +1,7 @@
 // Which convolutions of a network are baked, and which have their weights as data.
 
+#include <array>
+
 #include "compiler/choose/choose.h"
 #include "compiler/compile.h"
 #include "compiler/kernel_job.h"
@@ -263,6 +265,49 @@ TEST_CASE("kernel choice: what only baked code can") {
   CHECK(is_only(choose(layer, with([](auto& o) { o.layout = TensorLayout::nchw4; })), "conv_baked"));
   CHECK(is_only(choose(layer, with([](auto& o) { o.output_layout = TensorLayout::nchw4; })), "conv_baked"));
   CHECK(is_only(choose(layer, with([](auto& o) { o.skip_dead_tiles = true; })), "conv_baked"));
+}
+
+TEST_CASE("kernel choice: a depthwise convolution becomes the end of the one before it where that is faster") {
+  const auto filtered = [](int channels, int size, int before) {
+    ConvLayer convolution = layer_of(before, channels, size, 0.1), depthwise = layer_of(channels, channels, size, 1);
+    convolution.name = "expand";
+    ConvShape& shape = depthwise.shape;
+    shape.groups = channels;
+    shape.kernel_h = shape.kernel_w = 3;
+    shape.pad = {1, 1, 1, 1};
+    depthwise = make_layer("depthwise", shape, 1);
+    ConvLayer made = convolution;
+    made.name = "expand+depthwise";
+    add_filters(made, {.kernel_h = 3, .kernel_w = 3, .pad = {1, 1, 1, 1}});
+    REQUIRE(verify(made).empty());
+    return std::array<ConvLayer, 3>{made, convolution, depthwise};
+  };
+  CompileOptions options;
+  options.archs = {"sm_90"};
+  options.precisions = {Precision::fp16};
+  const auto goes = [&](const std::array<ConvLayer, 3>& layers) {
+    return graph_choices(options).windowed(layers[0], layers[1], layers[2]);
+  };
+  const auto large = filtered(64, 112, 32), small = filtered(512, 14, 512);
+  CHECK(goes(large));
+  CHECK(!goes(small));  // what a block cannot share out among others takes longer than another launch
+  const CompileOptions plain = options;
+  const auto goes_with = [&](auto change) {
+    options = plain;
+    change(options);
+    return goes(large);
+  };
+  CHECK(goes_with([](CompileOptions&) {}));
+  CHECK(goes_with([](CompileOptions& o) { o.precisions = {Precision::bf16}; }));
+  // Nobody else filters: neither in FP32, nor for many images, whose tensors lie otherwise, nor on other chips.
+  CHECK(!goes_with([](CompileOptions& o) { o.precisions = {Precision::fp32}; }));
+  CHECK(!goes_with([](CompileOptions& o) { o.batches = {1, 32}; }));
+  CHECK(!goes_with([](CompileOptions& o) { o.archs = {"sm_80"}; }));
+  // What an option names is there under its name.
+  CHECK(!goes_with([](CompileOptions& o) { o.precisions.of_layers["depthwise"] = Precision::fp16; }));
+  CHECK(!goes_with([](CompileOptions& o) { o.kernels.of_layers["expand"] = "conv_warpgroup_rows"; }));
+  CHECK(!goes_with([](CompileOptions& o) { o.kernels.all = "conv_gathered_rows"; }));
+  CHECK(!goes_with([](CompileOptions& o) { o.skip_dead_tiles = true; }));
 }
 
 TEST_CASE("kernel choice: a pool of halves goes into a convolution where one kernel is faster for every batch size") {

@@ -5,6 +5,7 @@
 #include "compiler/reference.h"
 #include "ir/element_type.h"
 #include "test/catch.h"
+#include "test/ir/random_layers.h"
 
 using namespace burin;
 
@@ -190,6 +191,61 @@ TEST_CASE("reference: a pool of the activated outputs") {
   CHECK(reference_convolution(layer, 1, input, residual) == std::vector<double>{0.5, 4.25});
   CHECK(ConvolutionReference(layer, 1, input, residual).outputs() == std::vector<double>{0.5, 4.25});
   CHECK(longest_reduction(analyse(layer), layer.shape.epilogue) == 1 + 4);
+}
+
+TEST_CASE("reference: a pool that filters is a depthwise convolution of the activated outputs") {
+  burin_test::Random random(5);
+  for (int i = 0; i < 20; ++i) {
+    ConvShape shape = burin_test::random_shape(random);
+    shape.epilogue.residual = false;
+    ConvLayer layer = burin_test::make_layer("filtered", shape, 0.4, static_cast<std::uint64_t>(i));
+    Pool window{.kernel_h = random.integer(1, std::min(3, shape.conv_h())),
+                .kernel_w = random.integer(1, std::min(4, shape.conv_w())),
+                .stride_h = random.integer(1, 3),
+                .stride_w = random.integer(1, 3)};
+    window.pad = {random.integer(0, window.kernel_h - 1), random.integer(0, window.kernel_h - 1),
+                  random.integer(0, window.kernel_w - 1), random.integer(0, window.kernel_w - 1)};
+    ConvLayer depthwise;
+    depthwise.name = "depthwise";
+    ConvShape& of_window = depthwise.shape;
+    of_window.in_channels = of_window.out_channels = of_window.groups = shape.out_channels;
+    of_window.kernel_h = window.kernel_h, of_window.kernel_w = window.kernel_w;
+    of_window.stride_h = window.stride_h, of_window.stride_w = window.stride_w;
+    of_window.pad = window.pad;
+    of_window.in_h = shape.conv_h(), of_window.in_w = shape.conv_w();
+    of_window.epilogue = {.bias = true, .function = function_of(Activation::silu)};
+    const std::vector<float> input = random_tensor(2 * shape.input_elements(), static_cast<std::uint64_t>(i));
+    const std::vector<double> wide(input.begin(), input.end());
+    const std::vector<double> before = reference_convolution_f64(layer, 2, wide, {});
+    burin_test::add_filters(layer, window, static_cast<std::uint64_t>(i), of_window.epilogue.function);
+    depthwise.weights = layer.filters, depthwise.bias = layer.filter_bias;
+    REQUIRE(verify(layer).empty());
+    REQUIRE(verify(depthwise).empty());
+    const std::vector<double> expected = reference_convolution_f64(depthwise, 2, before, {});
+    const std::vector<double> got = reference_convolution(layer, 2, input, {});
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t k = 0; k < got.size(); ++k) CHECK(got[k] == Approx(expected[k]).margin(1e-12));
+    CHECK(ConvolutionReference(layer, 2, input, {}).outputs() == got);
+  }
+}
+
+TEST_CASE("reference: tolerances of outputs that a pool filters") {
+  ConvLayer layer;
+  layer.name = "filtered";
+  layer.shape.in_h = 1, layer.shape.in_w = 2;
+  layer.shape.epilogue.pool = Pool{.kind = PoolKind::filter, .kernel_h = 1, .kernel_w = 2};
+  layer.weights = {1};
+  layer.filters = {3, -2};
+  layer.filter_bias = {0.5F};
+  const std::vector<float> input = {1, 4};
+  const Arithmetic arithmetic{.longest_reduction = 3};
+  const double unit = kToleranceFactor * epsilon_of(ElementType::f32);
+  CHECK(ConvolutionReference(layer, 1, input, {}).outputs() == std::vector<double>{-4.5});
+  // 3 and 2 times what the sums may be off, and the rounding of a sum of two terms.
+  const double sums = 2 * unit * (3 * 1 + 2 * 4), filtering = unit * std::sqrt(3.0) * (3 * 1 + 2 * 4 + 0.5);
+  CHECK(ConvolutionReference(layer, 1, input, {}).tolerances(arithmetic)[0] == Approx(sums + filtering));
+  layer.shape.epilogue.then = function_of(Activation::relu);
+  CHECK(ConvolutionReference(layer, 1, input, {}).tolerances(arithmetic)[0] == std::numeric_limits<float>::min());
 }
 
 TEST_CASE("reference: a layer without nonzeros gives the epilogue of zero") {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/baked_plan.h"
@@ -38,6 +40,21 @@ inline burin::ConvLayer make_layer(std::string name, const burin::ConvShape& sha
     for (int k = 0; k < shape.out_channels; ++k) layer.bias.push_back(static_cast<float>(random.real()));
   }
   return layer;
+}
+
+// A pool that filters behind the layer's outputs, of this geometry.
+inline void add_filters(burin::ConvLayer& layer, burin::Pool window, std::uint64_t seed = 1,
+                        std::optional<burin::Elementwise> then = {}) {
+  window.kind = burin::PoolKind::filter;
+  layer.shape.epilogue.pool = window;
+  layer.shape.epilogue.then = std::move(then);
+  Random random(seed);
+  const auto draw = [&](std::vector<float>& values, std::int64_t count) {
+    values.clear();
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(2 * random.real() - 1));
+  };
+  draw(layer.filters, std::int64_t{layer.shape.out_channels} * summed_values(window));
+  draw(layer.filter_bias, layer.shape.out_channels);
 }
 
 // A residual, now and then: added before the function, or behind it.

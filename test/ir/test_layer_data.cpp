@@ -48,6 +48,8 @@ void check_round_trip(const ConvLayer& layer) {
   CHECK(back.shape == layer.shape);
   CHECK(back.weights == layer.weights);
   CHECK(back.bias == layer.bias);
+  CHECK(back.filters == layer.filters);
+  CHECK(back.filter_bias == layer.filter_bias);
   CHECK(verify(back) == std::vector<std::string>{});
   CHECK(encode_layer(back) == bytes);
 }
@@ -76,6 +78,15 @@ TEST_CASE("layer data: random layers survive") {
   }
   CHECK(with_bias > 10);
   CHECK(with_bias < 50);
+}
+
+TEST_CASE("layer data: filters of a pool survive, and are needed") {
+  ConvLayer layer = make_layer("filtered", burin_test::small_shape(), 0.2);
+  burin_test::add_filters(layer, {.kernel_h = 2, .kernel_w = 3});
+  check_round_trip(layer);
+  std::string bytes = encode_layer(layer);
+  bytes.resize(bytes.size() - sizeof(float));
+  CHECK_THAT(error_of([&] { decode_layer(bytes, "filtered", layer.shape); }), burin_test::EndsWith(kTooEarly));
 }
 
 TEST_CASE("layer data: dense layers, and those of zeros alone") {

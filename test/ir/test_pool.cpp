@@ -1,5 +1,7 @@
 // Convolutions that pool their outputs: shapes, tiles of pixels and of outputs, and the rules of both.
 
+#include <limits>
+
 #include "ir/baked_plan_pool.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
@@ -42,6 +44,31 @@ TEST_CASE("pool: a layer stores what its pool makes of its pixels") {
   CHECK(shape.conv_elements() == 32 * 14 * 14);
   CHECK(shape.output_elements() == 32 * 6 * 6);
   CHECK(describe(shape) == "16x14x14 -> 32x14x14, 3x3, stride 1, pad 1; max 3x3, stride 2, pad 0 -> 32x6x6");
+}
+
+TEST_CASE("pool: one that filters, and the function behind it") {
+  ConvLayer layer = burin_test::make_layer("filtered", small_shape(), 0.2);
+  burin_test::add_filters(layer, padded_3x3().epilogue.pool.value(), 1, Elementwise{ElementFunction::hard_swish});
+  CHECK(verify(layer).empty());
+  CHECK(describe(layer.shape) ==
+        "16x14x14 -> 32x14x14, 3x3, stride 1, pad 1; filter 3x3, stride 2, pad 1,0,1,0 -> 32x7x7");
+  CHECK_THAT(print(layer.shape), burin_test::Contains("pool: filter\n") && burin_test::Contains("then: hard_swish"));
+  CHECK(summed_values(*layer.shape.epilogue.pool) == 9);
+
+  const auto faults = [&](auto change) {
+    ConvLayer changed = layer;
+    change(changed);
+    return verify(changed);
+  };
+  const auto is_fault = [&](auto change, const std::string& text) { return any_contains(faults(change), text); };
+  CHECK(is_fault([](ConvLayer& l) { l.filters.pop_back(); }, "287 weights and 32 biases"));
+  CHECK(is_fault([](ConvLayer& l) { l.filter_bias.clear(); }, "288 weights and 0 biases"));
+  CHECK(is_fault([](ConvLayer& l) { l.filters[3] = std::numeric_limits<float>::infinity(); }, "not finite"));
+  CHECK(is_fault([](ConvLayer& l) { l.filter_bias[3] = std::numeric_limits<float>::quiet_NaN(); }, "not finite"));
+  CHECK(is_fault([](ConvLayer& l) { l.shape.epilogue.pool->round_up = true; }, "neither rounds up"));
+  CHECK(is_fault([](ConvLayer& l) { l.shape.epilogue.pool->count_padding = true; }, "neither rounds up"));
+  CHECK(is_fault([](ConvLayer& l) { l.shape.epilogue.pool->kind = PoolKind::max; }, "does not filter"));
+  CHECK(is_fault([](ConvLayer& l) { l.shape.epilogue.pool->dilation_h = 2; }, "must be 1"));
 }
 
 TEST_CASE("pool: text form of a layer") {

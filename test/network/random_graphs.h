@@ -44,11 +44,14 @@ class RandomGraph {
   void step() {
     const int x = pick();
     if (shape(x).size() != 3) return flat_step(x);
-    switch (random_.integer(0, 19)) {
+    switch (random_.integer(0, 20)) {
       case 0:
       case 1:
       case 2:
         return convolution(x);
+      case 19:
+        convolution(x);
+        return convolution(tensors_.back(), true);
       case 3:
       case 4:
         return void(affine(x));
@@ -94,7 +97,7 @@ class RandomGraph {
 
   float weight(double density) { return random_.chance(density) ? real(-1, 1) : 0.0F; }
 
-  void convolution(int x) {
+  void convolution(int x, bool depthwise = false) {
     const int channels = static_cast<int>(shape(x)[0]);
     burin::ConvLayer layer;
     layer.name = "convolution" + std::to_string(graph_.network.operators.size());
@@ -102,9 +105,9 @@ class RandomGraph {
     s.in_channels = channels;
     s.in_h = static_cast<int>(shape(x)[1]);
     s.in_w = static_cast<int>(shape(x)[2]);
-    const int kind = random_.integer(0, 5);
+    const int kind = depthwise ? 0 : random_.integer(0, 5);
     s.groups = kind == 0 ? channels : kind == 1 && channels % 2 == 0 ? 2 : 1;
-    s.out_channels = s.groups * random_.integer(1, s.groups > 1 ? 2 : 6);
+    s.out_channels = s.groups * (depthwise ? 1 : random_.integer(1, s.groups > 1 ? 2 : 6));
     s.kernel_h = random_.integer(1, std::min(3, s.in_h));
     s.kernel_w = random_.integer(1, std::min(3, s.in_w));
     if (random_.chance(0.4)) s.pad = {random_.integer(0, 2), random_.integer(0, 2), random_.integer(0, 2), 1};

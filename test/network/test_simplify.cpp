@@ -33,7 +33,11 @@ constexpr NamedPass kPasses[] = {
     {"remove_dead_channels", remove_dead_channels},
     {"fuse_pools", [](Network network) { return fuse_pools(std::move(network), {}); }},
     {"merge_siblings", [](Network network) { return merge_siblings(std::move(network), {}); }},
-    {"fuse_excitations", [](Network network) { return fuse_excitations(std::move(network), {}); }}};
+    {"fuse_excitations", [](Network network) { return fuse_excitations(std::move(network), {}); }},
+    {"fuse_depthwise", [](Network network) {
+       const auto always = [](const ConvLayer&, const ConvLayer&, const ConvLayer&) { return true; };
+       return fuse_depthwise(std::move(network), always);
+     }}};
 
 }  // namespace
 
@@ -146,5 +150,5 @@ TEST_CASE("simplify: a residual block with batch normalization is three convolut
                                         "name_functions 0", "fold_pad 0", "lift_functions 0", "fold_affine 3",
                                         "fuse_epilogues 3", "merge_picks 0", "order_channels 0",
                                         "remove_dead_channels 0", "fuse_pools 0", "merge_siblings 0",
-                                        "fuse_excitations 0"});
+                                        "fuse_excitations 0", "fuse_depthwise 0"});
 }

@@ -728,6 +728,11 @@ TEST_CASE("manifest: pools survive, and are left out where there are none") {
   set_plan(kernel, sample_template("conv_any", kernel.layer->shape));
   CHECK(verify(manifest) == std::vector<std::string>{});
   CHECK(parse_manifest(print(manifest)) == manifest);
+  Epilogue& epilogue = kernel.layer->shape.epilogue;
+  epilogue.pool = Pool{.kind = PoolKind::filter, .kernel_h = 3, .kernel_w = 2, .stride_w = 2, .pad = {0, 1, 1, 0}};
+  epilogue.then = Elementwise{ElementFunction::clip, 0, 6};
+  set_plan(kernel, sample_template("conv_any", kernel.layer->shape));
+  CHECK(parse_manifest(print(manifest)) == manifest);
   ordered_json document = ordered_json::parse(print(manifest));
   document["kernels"][1]["layer"]["shape"]["pool"]["kind"] = "median";
   CHECK(error_of([&] { parse_manifest(document.dump()); }).find("'median' is not a pool this burin knows") !=

@@ -190,6 +190,49 @@ TEST_CASE("convolution of few images on warpgroups: pools, whose windows tiles h
   CHECK(GroupRowsCase(pooled(12, overlapping, true), FactorType::bf16, 1).run() == "");
 }
 
+TEST_CASE("convolution of few images on warpgroups: pools that filter, as depthwise convolutions do") {
+  const Pool plain{.kernel_h = 3, .kernel_w = 3, .pad = {1, 1, 1, 1}};
+  const Pool strided{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad = {0, 1, 0, 1}};
+  const Pool large{.kernel_h = 5, .kernel_w = 5, .pad = {2, 2, 2, 2}};
+  const Pool flat{.kernel_h = 1, .kernel_w = 4, .stride_w = 3, .pad = {0, 0, 1, 2}};
+  const std::optional<Elementwise> functions[] = {std::nullopt, function_of(Activation::relu),
+                                                  Elementwise{ElementFunction::clip, -1, 1}};
+  std::uint64_t drawn = 0;
+  for (const Pool& window : {plain, strided, large, flat}) {
+    for (const int size : {7, 14, 33}) {
+      INFO("filter of " << describe(window) << ", size " << size);
+      ConvLayer layer = group_rows_layer(40, 70, size, size == 7 ? 3 : 1, 1, 0.3, 1, size == 14);
+      layer.shape.epilogue.function = Elementwise{ElementFunction::hard_swish};
+      add_filters(layer, window, ++drawn, functions[drawn % 3]);
+      REQUIRE(verify(layer).empty());
+      const GroupRowsCase of(layer, kFactorsOfGroups[drawn % 3], 2);
+      int checked = 0;
+      for (const Candidate& candidate : of.propose({.count = size > 14 ? 2 : 4})) {
+        CHECK(of.run(candidate) == "");
+        ++checked;
+      }
+      CHECK(checked > 0);
+    }
+  }
+}
+
+TEST_CASE("convolution of few images on warpgroups: filters that are too large, and who else cannot filter") {
+  ConvLayer layer = group_rows_layer(40, 70, 14, 1, 1, 0.3);
+  add_filters(layer, {.kernel_h = 5, .kernel_w = 6, .pad = {2, 2, 2, 3}});
+  REQUIRE(verify(layer).empty());
+  CHECK(GroupRowsCase(layer, FactorType::f16, 1).propose({.count = 1}).empty());
+  add_filters(layer, {.kernel_h = 3, .kernel_w = 3, .pad = {1, 1, 1, 1}});
+  const GroupRowsCase of(layer, FactorType::f16, 1);
+  const Task task = burin_test::task_of(of.network, of.op(), of.check);
+  int able = 0;
+  for (const Provider* provider : providers()) {
+    if (!provider->can_do(task)) continue;
+    CHECK(provider->name() == kRowsProvider);
+    ++able;
+  }
+  CHECK(able == 1);
+}
+
 TEST_CASE("convolution of few images on warpgroups: wide images, groups, dense weights and none") {
   CHECK(GroupRowsCase(group_rows_layer(8, 70, 60, 3, 1, 0.3), FactorType::f16, 1).run() == "");
   CHECK(GroupRowsCase(group_rows_layer(48, 80, 6, 3, 2, 0.3), FactorType::tf32, 2).run() == "");

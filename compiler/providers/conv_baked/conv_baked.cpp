@@ -95,7 +95,8 @@ class ConvBakedProvider : public Provider {
   // A thread computes the images that share a word.
   bool can_do(const Task& task) const override {
     const auto has_words = [](const KernelTensor& tensor) { return element_words(tensor.layout) == 1; };
-    return task.layer != nullptr && std::ranges::all_of(task.reads, has_words) && has_words(task.writes);
+    return task.layer != nullptr && !task.layer->shape.epilogue.filters() &&
+           std::ranges::all_of(task.reads, has_words) && has_words(task.writes);
   }
 
   // It is launched, its multiply-adds are issued, its code and its tensors are fetched, each at a fraction of the rate

@@ -32,6 +32,7 @@ class ConvWarpgroupRowsProvider : public TemplateProvider {
   bool is_dense() const override { return true; }
 
  protected:
+  bool knows_filters() const override { return true; }
   // Its instructions are those of one architecture, so no other may be asked for.
   bool can(const Task& task) const override {
     if (task.layer == nullptr || task.activity_maps || task.factors == FactorType::f32) return false;
@@ -87,6 +88,7 @@ class ConvWarpgroupRowsProvider : public TemplateProvider {
                         {"plane_pixels", tiles.plane_pixels(shape)},
                         {"factors", static_cast<int>(task.factors)}});
     set_pool(plan, shape);
+    set_pool_filter(plan, shape);
     write_choices(tiles, kWarpgroupRowChoices, plan);
     plan.weights().run_words = packed_words(shape, tiles);
     return plan;

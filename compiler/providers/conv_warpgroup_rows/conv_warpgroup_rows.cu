@@ -2,7 +2,8 @@
 // halves or to TF32 and whose tensors are FP32 in nchw. All weights are multiplied.
 //
 // A block has `row_groups` x 64 output channels and a tile of `pixel_groups` x `group_rows` rows of `tile_cols` pixels
-// of the convolution, with whole windows of the pool, if there is one. It goes through chunks of its input channels;
+// of the convolution, with whole windows of the pool, if there is one: it may filter, as a depthwise convolution does.
+// The block goes through chunks of its input channels;
 // the blocks of a cluster have the other channels, and add up their sums at the end. While a chunk is multiplied, its
 // threads stage the next one's activations, rounded: places of 16 bytes hold eight channels of a pixel (four in TF32),
 // and the pixels of padded rows follow each other. So the pixels of a warpgroup are columns of one matrix, with those
@@ -10,7 +11,8 @@
 // on. Where pixels are strided, those that a position reads have a plane of their own.
 //
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each block of the
-// cluster, for each chunk, for each 64 rows, a panel; then the bias of each row of the sets. A panel: for each step, 64
+// cluster, for each chunk, for each 64 rows, a panel; then the bias of each row of the sets; then, for a pool that
+// filters, the filter of each row of the sets and its bias, and what fills up four words. A panel: for each step, 64
 // rows by 32 bytes as burin_dev_group_multiply_columns_f16() has them.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_warpgroup_rows/conv_warpgroup_rows.def"
 #include "templates/kernels/function.h"
@@ -23,6 +25,7 @@ constexpr u32 kStepBytes = 2048, kPlaceBytes = 16;
 constexpr u32 kMostPlaceChannels = 8, kStepPlaces = 2;
 constexpr u32 kMostStagedBuffers = 3;  // one is multiplied, one is filled, and one's products may not have ended
 constexpr u32 kMostItems = 8;
+constexpr u32 kMostFilterWords = 28, kMostFilterCols = 25, kMostPatchValues = 48;
 enum { kFactorsTf32 = 3 };
 
 // ---- sizes, all constants
@@ -57,8 +60,19 @@ BURIN_DEVICE bool has_whole_chunks() {
   return group_channels() == cluster_blocks() * split_channels() && split_channels() % chunk_channels() == 0;
 }
 
-// Shared memory: buffers of weights, then of activations; in their place, the sums.
-BURIN_DEVICE u32 panels_start() { return kSharedStart; }
+// Of a pool that filters: words of each row of a block, which has them in shared memory.
+BURIN_DEVICE u32 filter_positions() { return pool_rows() * pool_cols(); }
+BURIN_DEVICE u32 filter_words() {
+  return pool_filters() ? divide_up(filter_positions() + 1, kQuadWords) * kQuadWords : 0;
+}
+BURIN_DEVICE u32 filters_bytes() {
+  return divide_up(row_groups() * kGroupRows * filter_words() * kWordBytes, kSharedStart) * kSharedStart;
+}
+
+// Shared memory: filters; buffers of weights, then of activations; in place of the buffers, the sums.
+BURIN_DEVICE u32 filters_start() { return kSharedStart; }
+BURIN_DEVICE u32 sums_start() { return filters_start() + filters_bytes(); }
+BURIN_DEVICE u32 panels_start() { return sums_start(); }
 BURIN_DEVICE u32 staged_start() { return panels_start() + buffers() * panels_bytes(); }
 
 // ---- where the block stands: a cluster's blocks follow each other, then the sets of a tile
@@ -276,16 +290,19 @@ BURIN_DEVICE u32 row_words() {
 }
 BURIN_DEVICE u32 place_of_sum(u32 row, u32 pixel_row, u32 pixel_col) {
   const u32 pixel = pixel_row / group_rows() * group_words() + pixel_row % group_rows() * pitch() + pixel_col;
-  return kSharedStart + (row * row_words() + pixel) * kWordBytes;
+  return sums_start() + (row * row_words() + pixel) * kWordBytes;
 }
+// Windows of a pool overlap, so that what is applied to the sums is so before.
+BURIN_DEVICE float kept(float sum) { return pools() ? apply(sum) : sum; }
 BURIN_DEVICE void share_sums(const Sums& sums, const Warp& warp) {
-  const u32 first = kSharedStart +
+  const u32 first = sums_start() +
                     (first_row(warp) * row_words() + warp.pixel_group * group_words() + warp.lane % 4 * 2) * kWordBytes;
 #pragma unroll
   for (u32 i = 0; i < kMaxOctets * 4; ++i) {
     if (i >= octets() * 4) continue;
     const u32 word = i / 2 % 2 * 8 * row_words() + i / 4 * kOctetPixels + i % 2;
-    burin_dev_shared_store(first, word * kWordBytes, sums.of[i]);
+    const float sum = sums.of[i];
+    burin_dev_shared_store(first, word * kWordBytes, cluster_blocks() > 1 ? sum : kept(sum));
   }
 }
 
@@ -309,13 +326,14 @@ BURIN_DEVICE f32x4 load_sums_of_blocks(u32 place) {
   }
   return sum;
 }
-// Where there is nothing left, a thread loads its first ones again, which nobody else stores.
+// Where there is nothing left, a thread loads its first ones again, and stores them again: nobody else does, and all
+// that was loaded is used.
 BURIN_DEVICE void add_up_blocks(u32 thread) {
   const u32 row_quads = pixel_groups() * group_words() / kQuadWords, quads = rows_of_share() * row_quads;
   const u32 at_once = at_most(kQuadsAtOnce, divide_up(quads, block_threads()));
   const auto place = [&](u32 number) BURIN_INLINED {
     const u32 row = first_row_of_share() + number / row_quads;
-    return kSharedStart + (row * row_words() + number % row_quads * kQuadWords) * kWordBytes;
+    return sums_start() + (row * row_words() + number % row_quads * kQuadWords) * kWordBytes;
   };
 #pragma nounroll
   for (u32 first = thread; first < quads; first += at_once * block_threads()) {
@@ -328,7 +346,9 @@ BURIN_DEVICE void add_up_blocks(u32 thread) {
 #pragma unroll
     for (u32 i = 0; i < kQuadsAtOnce; ++i) {
       const u32 number = first + i * block_threads();
-      if (i < at_once && number < quads) burin_dev_shared_store4(place(number), 0, sums[i]);
+      if (i >= at_once) continue;
+      const f32x4 sum = sums[i], all = {kept(sum[0]), kept(sum[1]), kept(sum[2]), kept(sum[3])};
+      burin_dev_shared_store4(place(number < quads ? number : first), 0, all);
     }
   }
 }
@@ -347,17 +367,17 @@ BURIN_DEVICE Output output_at(const Tile& tile, u32 number) {
           channel_of(of_block) * out_rows() * out_cols() + y * out_cols() + x,
           is_output(of_block) && y < static_cast<u32>(out_rows()) && x < static_cast<u32>(out_cols())};
 }
-// A pixel of the convolution, with all that is applied to it.
-BURIN_DEVICE float finished(const Tile& tile, const Output& of, u32 row, u32 col, const float* other) {
-  const float sum = burin_dev_shared_load(place_of_sum(of.row, row, col), 0);
+// A pixel of the convolution, with all that is applied to it; there is no pool.
+BURIN_DEVICE float finished(const Tile& tile, const Output& of, const float* other) {
+  const float sum = burin_dev_shared_load(place_of_sum(of.row, of.top, of.left), 0);
   if (!residual_last()) return apply(sum);
-  const u32 y = tile.row + row, x = tile.col + col;
+  const u32 y = tile.row + of.top, x = tile.col + of.left;
   const bool exists = of.exists && is_pixel(y, x);
   const u32 word = channel_of(of.row) * conv_plane() + y * conv_cols() + x;
   return end_of_sum(sum, exists ? burin_dev_global_load(other, bytes_of(word)) : 0.0f);
 }
 BURIN_DEVICE float value_of(const Tile& tile, const Output& of, const float* other) {
-  if (!pools()) return finished(tile, of, of.top, of.left, other);
+  if (!pools()) return finished(tile, of, other);
   float result = pool_start(pool_averages());
 #pragma unroll
   for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
@@ -366,7 +386,8 @@ BURIN_DEVICE float value_of(const Tile& tile, const Output& of, const float* oth
       const u32 row = of.top + r, col = of.left + s;
       const bool inside = (!windows_leave_rows() && !windows_leave_cols()) ||
                           is_pixel(tile.row + static_cast<i32>(row), tile.col + static_cast<i32>(col));
-      result = pool_with(pool_averages(), result, finished(tile, of, row, col, other), inside);
+      const float value = burin_dev_shared_load(place_of_sum(of.row, row, col), 0);
+      result = pool_with(pool_averages(), result, value, inside);
     }
   }
   if (!pool_averages()) return result;
@@ -397,6 +418,114 @@ BURIN_DEVICE void store_outputs(const Tile& tile, u32 thread, const float* other
   }
 }
 
+// ---- a pool that filters: a thread has windows one below the other, which share rows, of several channels
+
+// Of the rows of the share; no other kernel's output.
+BURIN_DEVICE void load_filters(const float* weights, u32 thread) {
+  const u32 words = rows_of_share() * filter_words();
+  const u32 first = (set_of_block() * block_rows() + first_row_of_share()) * filter_words();
+  const i64 start = bias_offset() + bytes_of(sets() * block_rows());
+  for (u32 quad = thread; quad < words / kQuadWords; quad += block_threads()) {
+    const f32x4 filter = burin_dev_global_load4(weights, start + bytes_of(first + quad * kQuadWords));
+    burin_dev_shared_store4(filters_start() + quad * kQuadWords * kWordBytes, 0, filter);
+  }
+}
+BURIN_DEVICE u32 patch_rows(u32 windows) { return (windows - 1) * pool_stride_rows() + pool_rows(); }
+BURIN_DEVICE u32 strips_of(u32 windows) {  // of a channel, each of so many windows at most
+  return divide_up(stored_rows(), windows) * stored_cols();
+}
+BURIN_DEVICE u32 windows_of_thread() {
+  const auto may_have = [](u32 windows) BURIN_INLINED {
+    return stored_rows() > windows / 2 && rows_of_share() * strips_of(windows) >= block_threads() &&
+           patch_rows(windows) * pool_cols() <= kMostPatchValues;
+  };
+  return may_have(4) ? 4 : may_have(2) ? 2 : 1;
+}
+// Of the share: those of output channels.
+BURIN_DEVICE u32 existing_rows() {
+  const i32 left = group_outputs() - static_cast<i32>(first_output() + first_row_of_share());
+  return left < 0 ? 0 : at_most(left, rows_of_share());
+}
+
+struct Filter {
+  float of[kMostFilterWords];
+};
+BURIN_DEVICE Filter load_filter(u32 row_of_share) {
+  Filter filter;
+#pragma unroll
+  for (u32 quad = 0; quad < filter_words() / kQuadWords; ++quad) {
+    const f32x4 words = burin_dev_shared_load4(filters_start() + row_of_share * filter_words() * kWordBytes,
+                                               quad * kQuadWords * kWordBytes);
+#pragma unroll
+    for (u32 i = 0; i < kQuadWords; ++i) filter.of[quad * kQuadWords + i] = words[i];
+  }
+  return filter;
+}
+
+struct Strip {
+  u32 first, col;  // of what the tile stores
+};
+// Values of the rows and columns that the windows of a strip read. What lies below the tile is some other value: no
+// window that is stored reads it.
+struct Patch {
+  float of[kMostPatchValues][kMostFilterCols];
+};
+BURIN_DEVICE Patch load_patch(const Tile& tile, const Strip& strip, u32 windows, u32 of_block) {
+  Patch patch;
+#pragma unroll
+  for (u32 r = 0; r < patch_rows(windows); ++r) {
+    const u32 row = strip.first * pool_stride_rows() + r, existing = at_most(row, tile_rows() - 1);
+    const i32 y = tile.row + static_cast<i32>(row);
+#pragma unroll
+    for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) {
+      const u32 col = strip.col * pool_stride_cols() + s;
+      const i32 x = tile.col + static_cast<i32>(col);
+      const float value = burin_dev_shared_load(place_of_sum(of_block, existing, col), 0);
+      const bool inside = (!windows_leave_rows() || static_cast<u32>(y) < static_cast<u32>(conv_rows())) &&
+                          (!windows_leave_cols() || static_cast<u32>(x) < static_cast<u32>(conv_cols()));
+      patch.of[r][s] = inside ? value : 0.0f;
+    }
+  }
+  return patch;
+}
+BURIN_DEVICE float filtered(const Patch& patch, const Filter& filter, u32 window) {
+  float result = filter.of[filter_positions()];
+#pragma unroll
+  for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
+#pragma unroll
+    for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) {
+      result = __builtin_fmaf(patch.of[window * pool_stride_rows() + r][s], filter.of[r * pool_cols() + s], result);
+    }
+  }
+  return apply(filtered_function(), filtered_alpha(), filtered_beta(), result);
+}
+
+BURIN_DEVICE void store_filtered(const Tile& tile, u32 thread, float* output) {
+  const u32 windows = windows_of_thread(), strips = strips_of(windows),
+            strips_at_once = at_most(strips, block_threads());
+  const u32 channels_at_once = block_threads() / strips_at_once, rows = existing_rows();
+  if (thread >= channels_at_once * strips_at_once) return;
+#pragma nounroll
+  for (u32 number = thread % strips_at_once; number < strips; number += strips_at_once) {
+    const Strip strip = {number / stored_cols() * windows, number % stored_cols()};
+    const u32 y = tile.out_row + strip.first, x = tile.out_col + strip.col;
+    if (x >= static_cast<u32>(out_cols())) continue;
+#pragma unroll 2
+    for (u32 row = thread / strips_at_once; row < rows; row += channels_at_once) {
+      const u32 of_block = first_row_of_share() + row;
+      const Filter filter = load_filter(row);
+      const Patch patch = load_patch(tile, strip, windows, of_block);
+      const u32 word = channel_of(of_block) * out_rows() * out_cols() + y * out_cols() + x;
+#pragma unroll
+      for (u32 i = 0; i < windows; ++i) {
+        const float result = filtered(patch, filter, i);
+        const bool exists = strip.first + i < stored_rows() && y + i < static_cast<u32>(out_rows());
+        if (exists) burin_dev_global_store(output, bytes_of(word + i * out_cols()), result);
+      }
+    }
+  }
+}
+
 BURIN_DEVICE void finish(const Sums& sums, const Tile& tile, const Warp& warp, u32 thread, const float* other,
                          float* output) {
   burin_dev_barrier();  // others may still multiply where the sums go
@@ -406,9 +535,13 @@ BURIN_DEVICE void finish(const Sums& sums, const Tile& tile, const Warp& warp, u
     add_up_blocks(thread);
   }
   burin_dev_barrier();
-  store_outputs(tile, thread, other, output);
-  // A block whose shared memory is still being loaded may not end.
-  if (cluster_blocks() > 1) burin_dev_cluster_barrier();
+  if (pool_filters()) {
+    store_filtered(tile, thread, output);
+  } else {
+    store_outputs(tile, thread, other, output);
+  }
+  // A block whose shared memory is still being loaded may not end. A barrier would wait for what was stored.
+  if (cluster_blocks() > 1) burin_dev_cluster_leave();
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
@@ -426,6 +559,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
       input_of(input, first_image()) + static_cast<i64>(group * group_channels() + first_channel()) * in_plane();
   const float* added = residual_of(other, first_image());
   const Bias bias = load_bias(weights, warp);
+  if (pool_filters()) load_filters(weights, thread);
   burin_dev_await_launch();
   Sums sums;
   begin_sums(sums, tile, warp, bias, added);

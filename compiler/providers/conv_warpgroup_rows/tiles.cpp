@@ -19,7 +19,16 @@ constexpr int kRowsOfGroup = 64, kWarpsOfGroup = 4;
 constexpr int kPlaceBytes = 16, kPanelStepBytes = 2048, kPanelStepWords = kPanelStepBytes / kWordBytes;
 constexpr int kMostStagedChunks = 3, kMostStagedItems = 8, kPixelsOfOctet = 8;
 constexpr int kMostRowGroups = 4, kMostGroupOctets = 32, kMostChunkBuffers = 7;  // as the template has them
+constexpr int kMostFilterPositions = 25;
 constexpr int kMostChunkSteps = 128, kMostPitch = 4096, kMostPlanePixels = 16384;
+
+int filter_positions_of(const ConvShape& shape) {
+  return shape.epilogue.filters() ? summed_values(*shape.epilogue.pool) : 0;
+}
+// Of a row of a block: a filter, its bias, and what fills up four words.
+int filter_words_of(const ConvShape& shape) {
+  return shape.epilogue.filters() ? static_cast<int>(round_up(filter_positions_of(shape) + 1, kVectorWords)) : 0;
+}
 
 // By which what a position of the filter reads, at most, is further on, of a plane.
 int furthest(int kernel, int dilation, int stride) {
@@ -70,8 +79,9 @@ class WarpgroupRowSearch {
 
   // Of all that is stored in a row, so many parts.
   void try_rectangles() {
-    constexpr int kMostCols = kMostGroupOctets * kPixelsOfOctet, kFewestCols = 28, kFewestOfOneRow = 16;
     constexpr int kMostOctetsOfRows = 16;
+    constexpr int kMostCols = kMostGroupOctets * kPixelsOfOctet, kFewestCols = 28, kFewestOfOneRow = 16;
+    const int most_of_rows = shape_.epilogue.filters() ? kMostGroupOctets : kMostOctetsOfRows;
     const int fewest = shape_.conv_h() == 1 ? kFewestOfOneRow : kFewestCols;
     const Pool pool = shape_.epilogue.pool.value_or(Pool{});
     int last = 0;
@@ -83,9 +93,9 @@ class WarpgroupRowSearch {
       last = tiles_.tile_cols;
       for (int rows = 1; rows <= shape_.conv_h(); ++rows) {
         tiles_.group_rows = rows;
-        if (tiles_.octets(shape_) > (rows == 1 ? kMostGroupOctets : kMostOctetsOfRows)) break;
+        if (tiles_.octets(shape_) > (rows == 1 ? kMostGroupOctets : most_of_rows)) break;
         if (rows * (tiles_.pixel_groups - 1) >= shape_.conv_h()) break;
-        const bool is_whole = (tiles_.tile_rows() - pool.kernel_h) % pool.stride_h == 0;
+        const bool is_whole = shape_.epilogue.filters() || (tiles_.tile_rows() - pool.kernel_h) % pool.stride_h == 0;
         if (tiles_.stored_rows(shape_) >= 1 && is_whole) try_chunks();
       }
     }
@@ -180,10 +190,15 @@ std::int64_t WarpgroupRowTiles::sums_bytes(const ConvShape& shape) const {
   return block_rows() * row_octets * kPixelsOfOctet * kWordBytes;
 }
 
+std::int64_t WarpgroupRowTiles::filters_bytes(const ConvShape& shape) const {
+  const std::int64_t bytes = std::int64_t{block_rows()} * filter_words_of(shape) * kWordBytes;
+  return ceil_div(bytes, kSharedReserveBytes) * kSharedReserveBytes;
+}
+
 std::int64_t WarpgroupRowTiles::shared_bytes(const ConvShape& shape) const {
   const std::int64_t multiplied =
       buffers * panels_bytes(shape) + std::min(split_chunks(shape), kMostStagedChunks) * staged_bytes(shape);
-  return kSharedReserveBytes + std::max(multiplied, sums_bytes(shape));
+  return kSharedReserveBytes + filters_bytes(shape) + std::max(multiplied, sums_bytes(shape));
 }
 
 bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
@@ -191,7 +206,8 @@ bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec
   return tiles.stored_rows(shape) >= 1 && tiles.stored_cols(shape) >= 1 && tiles.groups() <= kMostRowGroups &&
          tiles.octets(shape) <= kMostGroupOctets && tiles.buffers <= kMostChunkBuffers &&
          tiles.buffers >= std::min(2, tiles.split_chunks(shape)) && tiles.chunk_channels % tiles.step_channels() == 0 &&
-         tiles.steps(shape) <= kMostChunkSteps && tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
+         filter_positions_of(shape) <= kMostFilterPositions && tiles.steps(shape) <= kMostChunkSteps &&
+         tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
          tiles.plane_pixels(shape) <= kMostPlanePixels &&
          std::int64_t{tiles.planes(shape)} * tiles.plane_pixels(shape) * kPlaceBytes <= kMostPlace &&
          (tiles.cluster == 1 || (arch.clusters && tiles.cluster <= kMaxClusterBlocks)) &&
@@ -212,6 +228,18 @@ bool has_row_tiles(const ConvShape& shape, FactorType factors, const ArchSpec& a
   smallest.group_rows = pool.kernel_h;
   return fits(smallest, shape, arch);
 }
+
+namespace {
+
+// Of the windows of a pool that filters, of a block.
+double filter_clocks(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
+  constexpr double kLanes = 128, kOfPosition = 1.5, kOfWindow = 8, kLatency = 300;
+  const double windows =
+      static_cast<double>(tiles.block_rows()) / tiles.cluster * tiles.stored_rows(shape) * tiles.stored_cols(shape);
+  return kLatency + windows * (kOfPosition * filter_positions_of(shape) + kOfWindow) / kLanes;
+}
+
+}  // namespace
 
 double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
   // Clocks of 1.98 GHz, fitted to 2,668 kernels of 34 layers at batch 1, in FP16 and TF32, on an H100: 13 % off in the
@@ -254,7 +282,8 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double sectors = static_cast<double>(tiles.block_rows()) / tiles.cluster * tiles.stored_rows(shape) *
                          (tiles.stored_cols(shape) / 8.0 + 1) * (shape.epilogue.residual ? 3 : 1);
   const double end = sums / 128 * kShareClocks + sectors * kSectorClocks +
-                     (in_clusters ? sums * (tiles.cluster - 1) / tiles.cluster / kClusterBytesPerClock : 0);
+                     (in_clusters ? sums * (tiles.cluster - 1) / tiles.cluster / kClusterBytesPerClock : 0) +
+                     (shape.epilogue.filters() ? filter_clocks(tiles, shape) : 0);
   const double of_block =
       (chunks - 1) * chunk + std::max(staging, kFirstIntake * weights) + std::max(products, of_group / resident) + end;
   const double busy = of_multiprocessor * of_block + rounds * (batches * kBatchLatency + of_thread + cluster);
@@ -274,7 +303,7 @@ std::vector<WarpgroupRowTiles> choose_warpgroup_rows(const ConvShape& shape, Fac
 std::int64_t packed_words(const ConvShape& shape, const WarpgroupRowTiles& tiles) {
   const std::int64_t sets = tiles.sets(shape);
   return sets * tiles.cluster * tiles.split_chunks(shape) * tiles.panels_bytes(shape) / kWordBytes +
-         sets * tiles.block_rows();
+         sets * tiles.block_rows() * (1 + filter_words_of(shape));
 }
 
 std::vector<std::uint32_t> pack_warpgroup_rows(const ConvLayer& layer, const ConvShape& shape,
@@ -283,8 +312,10 @@ std::vector<std::uint32_t> pack_warpgroup_rows(const ConvLayer& layer, const Con
   const int positions = shape.kernel_h * shape.kernel_w, outputs = shape.outputs_per_group();
   const int split = tiles.split_channels(shape), steps = tiles.steps(shape), place = tiles.place_channels();
   const std::int64_t chunks = tiles.split_chunks(shape);
-  const std::int64_t first_bias =
-      static_cast<std::int64_t>(words.size()) - std::int64_t{tiles.sets(shape)} * tiles.block_rows();
+  const std::int64_t all_rows = std::int64_t{tiles.sets(shape)} * tiles.block_rows();
+  const int filter_words = filter_words_of(shape);
+  const std::int64_t first_filter = std::ssize(words) - all_rows * filter_words;
+  const std::int64_t first_bias = first_filter - all_rows;
   for (int output = 0; output < shape.out_channels; ++output) {
     const int of_group = output % outputs, of_set = of_group % tiles.block_rows(), row = of_set % kRowsOfGroup;
     const std::int64_t set =
@@ -308,9 +339,18 @@ std::vector<std::uint32_t> pack_warpgroup_rows(const ConvLayer& layer, const Con
         }
       }
     }
-    if (!shape.epilogue.bias) continue;
-    words[static_cast<std::size_t>(first_bias + set * tiles.block_rows() + of_set)] =
-        std::bit_cast<std::uint32_t>(layer.bias[static_cast<std::size_t>(output)]);
+    const std::int64_t row_of_all = set * tiles.block_rows() + of_set;
+    const auto channel = static_cast<std::size_t>(output);
+    if (shape.epilogue.bias) {
+      words[static_cast<std::size_t>(first_bias + row_of_all)] = std::bit_cast<std::uint32_t>(layer.bias[channel]);
+    }
+    if (filter_words == 0) continue;
+    std::uint32_t* filter = &words[static_cast<std::size_t>(first_filter + row_of_all * filter_words)];
+    const auto filter_positions = static_cast<std::size_t>(filter_positions_of(shape));
+    for (std::size_t i = 0; i < filter_positions; ++i) {
+      filter[i] = std::bit_cast<std::uint32_t>(layer.filters[channel * filter_positions + i]);
+    }
+    filter[filter_positions] = std::bit_cast<std::uint32_t>(layer.filter_bias[channel]);
   }
   return words;
 }

@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "compiler/network/graph_edit.h"
+#include "compiler/network/passes.h"
+#include "compiler/network/sibling_layer.h"
+#include "ir/numbered_names.h"
+
+namespace burin {
+namespace {
+
+// Each channel by itself, as a pool has it.
+bool is_window(const ConvShape& shape) {
+  const auto is_users = [](const std::optional<Elementwise>& function) { return function && function->is_user(); };
+  return shape.groups == shape.in_channels && shape.out_channels == shape.in_channels && shape.dilation_h == 1 &&
+         shape.dilation_w == 1 && !shape.epilogue.residual && !shape.epilogue.pool &&
+         !is_users(shape.epilogue.function);
+}
+
+Pool window_of(const ConvShape& depthwise) {
+  return {.kind = PoolKind::filter,
+          .kernel_h = depthwise.kernel_h,
+          .kernel_w = depthwise.kernel_w,
+          .stride_h = depthwise.stride_h,
+          .stride_w = depthwise.stride_w,
+          .pad = depthwise.pad};
+}
+
+// Nothing where that is no legal layer.
+std::optional<ConvLayer> joined(const ConvLayer& convolution, const ConvLayer& depthwise) {
+  if (convolution.shape.epilogue.pool || convolution.shape.epilogue.residual_last || !is_window(depthwise.shape)) {
+    return std::nullopt;
+  }
+  ConvLayer layer = convolution;
+  layer.name = joint_name({convolution.name, depthwise.name});
+  layer.shape.epilogue.pool = window_of(depthwise.shape);
+  layer.shape.epilogue.then = depthwise.shape.epilogue.function;
+  layer.filters = depthwise.weights;
+  layer.filter_bias = depthwise.bias;
+  layer.filter_bias.resize(static_cast<std::size_t>(depthwise.shape.out_channels));  // zeros where it has none
+  return verify(layer).empty() ? std::optional(layer) : std::nullopt;
+}
+
+class DepthwiseFuser {
+ public:
+  DepthwiseFuser(Network network, const Windowed& wanted) : graph_(std::move(network)), wanted_(wanted) {
+    for (const Operator& op : graph_.network().operators) names_.give(op.name);
+  }
+
+  Rewritten run() {
+    const int operators = graph_.operators();
+    for (int op = 0; op < operators; ++op) fuse(op);
+    return {graph_.finish(), changes_};
+  }
+
+ private:
+  void fuse(int op) {
+    const auto* depthwise = graph_.as<Convolution>(op);
+    if (depthwise == nullptr) return;
+    const int input = graph_.op(op).inputs[0], before = graph_.producer(input);
+    const auto* convolution = graph_.as<Convolution>(before);
+    if (convolution == nullptr || graph_.only_reader(input) != op) return;
+    ConvLayer& layer = graph_.layer(*convolution);
+    std::optional<ConvLayer> made = joined(layer, graph_.layer(*depthwise));
+    // Whoever asks for the operator by its name must find this one.
+    if (!made || names_.has(made->name) || !wanted_(*made, layer, graph_.layer(*depthwise))) return;
+    names_.give(made->name);
+    Operator fused = graph_.op(before);
+    fused.name = made->name;
+    layer = std::move(*made);
+    const int output = graph_.op(op).output;
+    graph_.remove(op);
+    fused.output = output;
+    graph_.replace(before, fused);
+    ++changes_;
+  }
+
+  GraphEdit graph_;
+  const Windowed& wanted_;
+  NumberedNames names_;  // of operators
+  int changes_ = 0;
+};
+
+}  // namespace
+
+Rewritten fuse_depthwise(Network network, const Windowed& wanted) {
+  if (!wanted) return {std::move(network), 0};
+  return DepthwiseFuser(std::move(network), wanted).run();
+}
+
+}  // namespace burin
