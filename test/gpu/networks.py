@@ -66,7 +66,10 @@ def call(options, command):
     except subprocess.TimeoutExpired:
         raise Failure(f"it was not done after {options.timeout} seconds (--timeout)") from None
     if result.returncode != 0:
-        raise Failure(f"exit code {result.returncode}: {result.stderr.strip() or result.stdout}")
+        said = result.stderr.strip() or result.stdout
+        if "Traceback (most recent call last)" in said:
+            said = said.splitlines()[-1]  # the error itself
+        raise Failure(f"exit code {result.returncode}: {said}")
     return result.stdout
 
 
