@@ -165,6 +165,23 @@ def summed_by_labels(seed):
     return g.model(einsum("bi,bmc->bcim", means, both), 12, [6, 6, 4])
 
 
+def seldom_functions(seed):
+    """Functions that few networks have, each of what it takes, and what depends on them."""
+    g = Graph(seed)
+    x = g.node("Conv", "x", g.normal(2, CHANNELS, 1, 1))
+    sine, above_one = g.node("Sin", x), g.node("Add", g.node("Exp", x), g.constant(1.0, np.float32))
+    inside = g.node("Mul", sine, g.constant(0.9, np.float32))
+    steep = g.node("Sinh", x)
+    made = [g.node("Asin", sine), g.node("Acos", sine), g.node("Atanh", inside), g.node("Acosh", above_one), steep,
+            g.node("Cosh", x), g.node("Atan", steep), g.node("Asinh", steep), g.node("Tan", inside),
+            g.node("Shrink", x, lambd=0.25, bias=0.125), g.node("Mod", steep, g.constant(0.75, np.float32), fmod=1),
+            g.node("Hardmax", x, axis=-1)]
+    rest = g.node("Mod", steep, above_one, fmod=1)
+    bad = g.node("Or", g.node("IsNaN", rest), g.node("IsInf", rest, detect_negative=0))
+    made.append(g.node("Where", bad, g.constant(0.0, np.float32), rest))
+    return g.model(g.node("Concat", *made, axis=1), 13, [26, HEIGHT, WIDTH])
+
+
 class ChannelsLast(Graph):
     """Layers of Keras as tf2onnx writes them before it optimizes: each operator of ONNX between transposes."""
 
@@ -286,7 +303,7 @@ def paddle_block(seed):
 
 CHANNELS_LAST = [keras_mobilenet, keras_resnet_v2, keras_unet, keras_splits]
 GRAPHS = [standardised_by_means, standardised_by_a_batch_norm, shuffled, same_padding, branched, repeated_filter,
-          summed_by_labels, paddle_block, *CHANNELS_LAST]
+          summed_by_labels, seldom_functions, paddle_block, *CHANNELS_LAST]
 
 
 def write_graphs(folder, seed, graphs=None):
