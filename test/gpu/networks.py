@@ -16,8 +16,9 @@ runs in PyTorch as the library has it. --all-exports takes one of each family, A
 
 Many networks take long. --prepare N exports and compiles them, N at once, and measures nothing; then the same command
 without it finds them in FOLDER. With --verify it verifies the packages too, by `burin verify`. What failed there is in a
-file beside the package, NAME.burin.failed, and is not tried again. No network is begun --budget seconds after the start;
-with --continue those that the file of --json has are left out.
+file beside the package, NAME.burin.failed, and is not tried again; what took longer than --timeout is, and goes on from the
+kernels in burin's cache. No network is begun --budget seconds after the start; with --continue those that the file of --json
+has are left out.
 
 Needs torch with CUDA, onnx and numpy. --no-torch measures burin alone. networks_table.py prints the tables again.
 """
@@ -59,12 +60,16 @@ class Failure(Exception):
     pass
 
 
+class TookTooLong(Failure):
+    pass
+
+
 def call(options, command):
     print("+ " + " ".join(command), file=sys.stderr, flush=True)
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.timeout)
     except subprocess.TimeoutExpired:
-        raise Failure(f"it was not done after {options.timeout} seconds (--timeout)") from None
+        raise TookTooLong(f"it was not done after {options.timeout} seconds (--timeout)") from None
     if result.returncode != 0:
         said = result.stderr.strip() or result.stdout
         if "Traceback (most recent call last)" in said:
@@ -93,8 +98,9 @@ def once(made, make, *arguments):
     try:
         make(made, *arguments)
     except Failure as failure:
-        failed.write_text(str(failure))
         made.unlink(missing_ok=True)
+        if not isinstance(failure, TookTooLong):
+            failed.write_text(str(failure))
         raise
     return made
 
@@ -268,9 +274,11 @@ def report_of(package):
     return package.with_name(package.name + ".verified")
 
 
-def prepare(options, source):
+def prepare(options, source, start):
     """Exports, compiles and, if asked for, verifies; what of this failed, and how long it took."""
     begin, faults = time.monotonic(), []
+    if options.budget and begin - start > options.budget:
+        return ["no time was left to begin it (--budget)"], 0
     try:
         source.export()
         for precision in precisions_of(options):
@@ -287,9 +295,10 @@ def prepare(options, source):
 
 def prepare_all(options, sources):
     """Prints a line for each; returns whether all went well."""
-    well = True
+    well, start = True, time.monotonic()
     with ThreadPoolExecutor(options.prepare) as pool:
-        for source, (faults, seconds) in zip(sources, pool.map(lambda source: prepare(options, source), sources)):
+        done = pool.map(lambda source: prepare(options, source, start), sources)
+        for source, (faults, seconds) in zip(sources, done):
             print(f"{source.path.stem}: {seconds:.0f} s" + "".join(f"\n  FAILED: {fault}" for fault in faults), flush=True)
             well = well and not faults
     return well

@@ -143,6 +143,7 @@ class Driver(unittest.TestCase):
     def test_what_takes_too_long_is_given_up(self):
         result, document = self.run_it("slow.onnx", "good.onnx", "--no-torch", "--batch", "1", "--timeout", "3")
         self.assertIn("slow, batch 1: FAILED: compile fp32: it was not done after 3.0 seconds", result.stdout)
+        self.assertFalse((self.folder / "out" / "slow.burin.failed").exists())  # it may be done another time
         self.assertEqual([bool(entry["burin"]) for entry in document["rows"]], [False, True])
 
     def test_a_budget_ends_early_and_continue_goes_on(self):
@@ -154,6 +155,8 @@ class Driver(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertNotIn("one.burin", result.stderr)
         self.assertEqual([entry["network"] for entry in document["rows"]], ["one", "two"])
+        result, _ = self.run_it("three.onnx", "four.onnx", "--prepare", "1", "--budget", "0.0001")
+        self.assertRegex(result.stdout, "four: 0 s\\n  FAILED: no time was left to begin it")
 
     def test_every_family_is_exported_once(self):
         self.assertEqual(len(set(networks.ALL_EXPORTS)), len(networks.ALL_EXPORTS))
