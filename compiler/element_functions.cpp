@@ -40,6 +40,8 @@ double steepest(const Elementwise& op) {
     case absolute:
     case sine:
     case cosine:
+    case atan:
+    case asinh:
       return 1;
     case leaky_relu:
       return std::max(1.0, std::abs(static_cast<double>(op.alpha)));
@@ -70,6 +72,14 @@ double steepest(const Elementwise& op) {
     case round:
     case quantize:
     case within:
+    case tangent:
+    case sinh:
+    case cosh:
+    case asin:
+    case acos:
+    case acosh:
+    case atanh:
+    case shrink:
     case user:
       return kInfinity;
   }
@@ -84,6 +94,8 @@ bool is_monotone(const Elementwise& op) {
       return op.alpha >= 0;
     case elu:
       return op.alpha >= 0 && op.beta >= 0;
+    case shrink:
+      return op.alpha >= 0 && op.alpha >= op.beta;
     case silu:
     case hard_swish:
     case gelu:
@@ -96,6 +108,8 @@ bool is_monotone(const Elementwise& op) {
     case sine:
     case cosine:
     case within:
+    case tangent:
+    case cosh:
     case user:
       return false;
     default:
@@ -109,6 +123,7 @@ std::optional<double> turning_point(const Elementwise& op) {
     using enum ElementFunction;
     case leaky_relu:
     case absolute:
+    case cosh:
       return 0;
     case silu:
       return -1.2784645427610738;
@@ -193,6 +208,26 @@ double reference_element(const Elementwise& op, double x) {
       return std::clamp(round_to_even(x / alpha), beta, beta + kQuantizedSteps) * alpha;
     case within:
       return is_within(op, x) ? 1 : 0;
+    case tangent:
+      return std::tan(x);
+    case sinh:
+      return std::sinh(x);
+    case cosh:
+      return std::cosh(x);
+    case asin:
+      return std::asin(x);
+    case acos:
+      return std::acos(x);
+    case atan:
+      return std::atan(x);
+    case asinh:
+      return std::asinh(x);
+    case acosh:
+      return std::acosh(x);
+    case atanh:
+      return std::atanh(x);
+    case shrink:
+      return x < -alpha ? x + beta : x > alpha ? x - beta : 0;
     case user:
       return reference_of(*op.user, x);
   }
@@ -227,6 +262,8 @@ double reference_combination(const Combine& op, double a, double b) {
       return b != 0 ? a : op.otherwise;
     case Combination::drop:
       return b == 0 ? a : op.otherwise;
+    case Combination::remainder:
+      return std::fmod(a, b);
     case Combination::user:
       return reference_of(*op.user, a, b);
   }
@@ -311,6 +348,21 @@ double rounding_of(const Elementwise& op, double x, double y) {
     case sine:
     case cosine:
       return 1 + from / 1024;  // the parts of a right angle reach so far
+    case tangent:
+      return 2 * size + (1 + from / 1024) * (1 + size) * (1 + size);  // a quotient of those
+    case sinh:
+    case cosh:
+      return size * (2 + from);
+    case asin:
+    case acos:
+    case atan:
+      return 3 * size;
+    case asinh:
+    case acosh:
+    case atanh:
+      return 3 * size + (size > 0.25 ? 1 : 0);  // there a logarithm
+    case shrink:
+      return size;
     case user:
       return user_rounding(*op.user, y, x);
   }
@@ -336,6 +388,7 @@ double rounding_of(const Combine& op, double a, double b, double y) {
     case Combination::less_or_equal:
     case Combination::keep:
     case Combination::drop:
+    case Combination::remainder:
       return 0;
     case Combination::user:
       return user_rounding(*op.user, y, a, b);
@@ -387,6 +440,10 @@ bool never_negative(const Elementwise& op) {
       return op.beta >= 0;
     case power:
       return std::fmod(op.alpha, 2.0F) == 0;
+    case cosh:
+    case acos:
+    case acosh:
+      return true;
     default:
       return false;
   }
@@ -401,9 +458,12 @@ bool keeps_nonnegative(const Elementwise& op) {
       return op.beta >= 0;
     case quantize:
       return op.beta + kQuantizedSteps >= 0;
+    case shrink:
+      return op.alpha >= 0 && op.alpha >= op.beta;
     case log:
     case sine:
     case cosine:
+    case tangent:
     case user:
       return false;
     default:

@@ -21,6 +21,7 @@ std::string describe(const Elementwise& op) {
   if (op.function == hard_sigmoid) text += fmt::format(" {} x + {}", op.alpha, op.beta);
   if (op.function == quantize) text += fmt::format(" by {}, {} to {}", op.alpha, op.beta, op.beta + kQuantizedSteps);
   if (op.function == within) text += fmt::format(" {} to {}", op.alpha, op.beta);
+  if (op.function == shrink) text += fmt::format(" beyond {} by {}", op.alpha, op.beta);
   if (op.function == clip) text += fmt::format(" {} to {}", op.alpha, op.beta);
   return text;
 }

@@ -28,6 +28,8 @@ namespace burin {
 //   quantize          alpha clamp(round(x / alpha), beta, beta + 255): through 8 bits and back, alpha being the scale
 //                     and beta the least integer less the zero point
 //   within            1 where x is from alpha to beta, else 0; the least and the largest float stand for no end
+//   tangent, sinh, cosh and what they are the inverse of: of what has no value, NaN
+//   shrink            x + beta below -alpha, x - beta above alpha, zero between
 //   user              what Elementwise::user says
 enum class ElementFunction {
   relu,
@@ -61,11 +63,21 @@ enum class ElementFunction {
   round,
   quantize,
   within,
+  tangent,
+  sinh,
+  cosh,
+  asin,
+  acos,
+  atan,
+  asinh,
+  acosh,
+  atanh,
+  shrink,
   user
 };
 inline constexpr int kQuantizedSteps = 255;  // between the least and the largest of 8 bits
 
-constexpr EnumNames<32> names_of(ElementFunction) {
+constexpr EnumNames<42> names_of(ElementFunction) {
   return {"a function",
           {"relu",
            "leaky_relu",
@@ -98,6 +110,16 @@ constexpr EnumNames<32> names_of(ElementFunction) {
            "round",
            "quantize",
            "within",
+           "tangent",
+           "sinh",
+           "cosh",
+           "asin",
+           "acos",
+           "atan",
+           "asinh",
+           "acosh",
+           "atanh",
+           "shrink",
            "user"}};
 }
 

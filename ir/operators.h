@@ -46,6 +46,7 @@ struct ChannelAffine {
 // many values as the first, or one for all:
 //   prelu                        a, below zero a b
 //   equal, less, less_or_equal   1 where that is so of a and b, else 0: such numbers are the network's booleans
+//   remainder                    of a / b cut off towards zero: it has the sign of a
 //   keep, drop                   a where b is not zero, or where it is; `otherwise` in all other places
 //   user                         what Combine::user says
 enum class Combination {
@@ -62,12 +63,13 @@ enum class Combination {
   less_or_equal,
   keep,
   drop,
+  remainder,
   user
 };
-constexpr EnumNames<14> names_of(Combination) {
+constexpr EnumNames<15> names_of(Combination) {
   return {"a combination",
           {"add", "multiply", "subtract", "divide", "power", "smaller", "larger", "prelu", "equal", "less",
-           "less_or_equal", "keep", "drop", "user"}};
+           "less_or_equal", "keep", "drop", "remainder", "user"}};
 }
 constexpr bool chooses(Combination combination) {
   return combination == Combination::keep || combination == Combination::drop;

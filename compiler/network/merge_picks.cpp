@@ -8,13 +8,15 @@
 namespace burin {
 namespace {
 
-// What a pick or a transpose takes; nothing for other operators.
+// What a pick, a transpose or a view takes; nothing for other operators.
 std::optional<Pick> taken_by(GraphEdit& graph, int op) {
   if (const Pick* pick = graph.as<Pick>(op)) return *pick;
   const Transpose* transpose = graph.as<Transpose>(op);
-  if (transpose == nullptr) return std::nullopt;
-  Pick all{{}, transpose->order};
+  const ChannelView* view = graph.as<ChannelView>(op);
+  if (transpose == nullptr && view == nullptr) return std::nullopt;
+  Pick all{{}, transpose != nullptr ? transpose->order : std::vector<int>()};
   for (const std::int64_t extent : graph.tensor(graph.op(op).inputs[0]).shape) all.axes.push_back({0, 1, extent});
+  if (view != nullptr) all.axes[0] = {view->begin, 1, view->channels};
   return all;
 }
 
@@ -33,19 +35,25 @@ Pick taken_of(const Pick& first, const Pick& second) {
   return both;
 }
 
-// A transpose where all is taken.
+// A transpose where all is taken, a view where it is channels that follow each other.
 OperatorKind simplest(const Pick& pick, const std::vector<std::int64_t>& input) {
-  for (std::size_t axis = 0; axis < input.size(); ++axis) {
-    if (!pick.axes[axis].is_whole(input[axis])) return pick;
+  const auto is_whole = [&](std::size_t axis) { return pick.axes[axis].is_whole(input[axis]); };
+  for (std::size_t axis = 1; axis < input.size(); ++axis) {
+    if (!is_whole(axis)) return pick;
   }
-  return pick.order.empty() ? OperatorKind(pick) : OperatorKind(Transpose{pick.order});
+  if (is_whole(0)) return pick.order.empty() ? OperatorKind(pick) : OperatorKind(Transpose{pick.order});
+  const PickedAxis& channels = pick.axes[0];
+  if (!pick.order.empty() || (channels.step != 1 && channels.extent > 1)) return pick;
+  return ChannelView{static_cast<int>(channels.begin), static_cast<int>(channels.extent)};
 }
 
-// Whether nobody needs the tensor who cannot take what it takes of the tensor before.
-bool is_read_by_picks_alone(GraphEdit& graph, int tensor) {
-  return !graph.is_output(tensor) && std::ranges::all_of(graph.readers(tensor), [&](int reader) {
-    return graph.as<Pick>(reader) || graph.as<Transpose>(reader);
-  });
+// Whether nobody needs the tensor who cannot take what it takes of the tensor before. A view costs nothing, so that it
+// does so only where it is the only one, and its channels were another axis.
+bool is_read_by_picks_alone(GraphEdit& graph, const Pick& pick, int tensor) {
+  if (graph.is_output(tensor)) return false;
+  if (const int only = graph.only_reader(tensor); only >= 0 && graph.as<ChannelView>(only)) return pick.from(0) != 0;
+  return std::ranges::all_of(graph.readers(tensor),
+                             [&](int reader) { return graph.as<Pick>(reader) || graph.as<Transpose>(reader); });
 }
 
 }  // namespace
@@ -55,7 +63,8 @@ Rewritten merge_picks(Network network) {
   int changes = 0;
   for (int op = 0; op < graph.operators(); ++op) {
     const std::optional<Pick> first = taken_by(graph, op);
-    if (!first || !is_read_by_picks_alone(graph, graph.op(op).output)) continue;
+    if (!first || graph.as<ChannelView>(op)) continue;
+    if (!is_read_by_picks_alone(graph, *first, graph.op(op).output)) continue;
     const std::multiset<int> readers = graph.readers(graph.op(op).output);
     if (readers.empty()) continue;
     const int input = graph.op(op).inputs[0];

@@ -6,6 +6,7 @@
 #include "compiler/element_functions.h"
 #include "compiler/network/graph_edit.h"
 #include "compiler/network/passes.h"
+#include "compiler/network/reshaped_axes.h"
 #include "ir/limits.h"
 #include "ir/numbered_names.h"
 
@@ -20,6 +21,12 @@ Order composed(const Order& second, const Order& first) {
   Order both;
   for (const int axis : second) both.push_back(first[static_cast<std::size_t>(axis)]);
   return both;
+}
+
+Order inverse(const Order& order) {
+  Order result(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) result[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return result;
 }
 
 // The axes before the transpose that these are behind it.
@@ -117,6 +124,7 @@ class TransposeSinker {
 
   Rewritten run() {
     for (int op = 0; op < graph_.operators(); ++op) {
+      if (op < at_beginning_ && view_by_pick(op)) ++changes_;
       if (graph_.as<Transpose>(op) == nullptr) continue;
       changes_ += multiply_as_it_was(op) + merge(op);
       const std::multiset<int> readers =
@@ -125,7 +133,10 @@ class TransposeSinker {
         // Each of these may take the transpose away.
         if (graph_.as<Transpose>(op) == nullptr) break;
         if (reader >= at_beginning_) continue;  // what was added in this run waits for the next one
-        if (pass(op, reader) || join(op, reader) || reorder_features(op, reader)) ++changes_;
+        if (pass(op, reader) || join(op, reader) || reorder_features(op, reader) || pass_view(op, reader) ||
+            pass_reshape(op, reader) || merge_around_reshape(op, reader)) {
+          ++changes_;
+        }
       }
     }
     return {graph_.finish(), changes_};
@@ -204,7 +215,9 @@ class TransposeSinker {
   // Whether operators that a transpose passes are all there is between the tensor and a transpose back.
   bool leads_back(int tensor, const Order& order) {
     const int reader = graph_.only_reader(tensor);
-    if (reader < 0) return false;
+    return reader >= 0 && leads_back(tensor, reader, order);
+  }
+  bool leads_back(int tensor, int reader, const Order& order) {
     if (const auto* back = graph_.as<Transpose>(reader)) {
       return std::ranges::is_sorted(composed(back->order, order));
     }
@@ -232,7 +245,16 @@ class TransposeSinker {
     graph_.add_operator({name, Transpose{order}, {made}, output}, reader);
   }
 
-  // What comes of tensors that are all transposed alike is transposed itself. One of the transposes goes for it.
+  // Whether something else than a transpose reads the tensor, and a transpose back is behind that.
+  bool is_read_and_led_back(int tensor, const Order& order) {
+    return std::ranges::any_of(graph_.readers(tensor), [&](int reader) {
+      return graph_.as<Transpose>(reader) == nullptr && leads_back(tensor, reader, order);
+    });
+  }
+
+  // What comes of tensors that are all transposed alike is transposed itself. One of the transposes goes for it. A sum
+  // of one that is and one that is not is, too, where what reads it is transposed back: there the other is transposed
+  // instead, and a stream of sums, as transformers have it, once.
   bool join(int op, int reader) {
     const Order order = graph_.as<Transpose>(op)->order;
     const Operator joined = graph_.op(reader);
@@ -244,13 +266,17 @@ class TransposeSinker {
     }
     if (joined.inputs.size() < 2) return false;
     bool goes = false;
+    std::optional<int> turned;  // by a transpose of its own
     for (const int input : joined.inputs) {
       const auto* transpose = graph_.as<Transpose>(graph_.producer(input));
       const bool alike = transpose != nullptr && transpose->order == order;
-      if (!alike && !(std::holds_alternative<Combine>(kind) && moves_freely(input, order))) return false;
       goes = goes || (alike && graph_.only_reader(input) == reader);
+      if (alike || (std::holds_alternative<Combine>(kind) && moves_freely(input, order))) continue;
+      const bool whole = graph_.tensor(input).shape == graph_.tensor(joined.output).shape;
+      if (!std::holds_alternative<Combine>(kind) || !whole) return false;
+      turned = input;
     }
-    if (!goes) return false;
+    if (!goes || (turned && !is_read_and_led_back(joined.output, order))) return false;
     Operator by{joined.name, std::move(kind), {}, joined.output};
     std::optional<Operator> first;
     for (const int input : joined.inputs) {
@@ -262,7 +288,9 @@ class TransposeSinker {
       }
       const Shape shape = before_order(graph_.tensor(input).shape, order);
       by.inputs.push_back(graph_.add_tensor({new_name(graph_.tensor(input).name), shape}));
-      first = Operator{new_operator_name(joined.name), Reshape{shape}, {input}, by.inputs.back()};
+      OperatorKind moved = Reshape{shape};
+      if (turned == input) moved = Transpose{inverse(order)};
+      first = Operator{new_operator_name(joined.name), std::move(moved), {input}, by.inputs.back()};
     }
     put_behind(reader, std::move(by), order, before_order(graph_.tensor(joined.output).shape, order), std::move(first));
     for (const int input : joined.inputs) {
@@ -284,6 +312,95 @@ class TransposeSinker {
   std::string new_operator_name(const std::string& of) {
     constexpr std::size_t kNumberBytes = 32;
     return operator_names_.give(of.size() + kNumberBytes <= kMaxLayerNameBytes ? of + ".turned" : "turned");
+  }
+
+  bool all_multiply(int tensor) {
+    const std::multiset<int>& readers = graph_.readers(tensor);
+    return !graph_.is_output(tensor) && !readers.empty() &&
+           std::ranges::all_of(readers, [&](int reader) { return graph_.as<MatMul>(reader) != nullptr; });
+  }
+  // Whether a transpose of such a tensor, which gives this one, would be none any more: products alone read it, or what
+  // a reshape makes of it that can stand before the transpose.
+  bool feeds_products(int tensor, const Shape& input, const Order& order) {
+    if (all_multiply(tensor)) return true;
+    const int reader = graph_.only_reader(tensor);
+    const auto* reshape = graph_.as<Reshape>(reader);
+    return reshape != nullptr && all_multiply(graph_.op(reader).output) &&
+           reshaped_before(input, order, reshape->shape);
+  }
+
+  // Channels that follow each other and are then transposed are a view of them, and a transpose, where products read
+  // that.
+  bool view_by_pick(int op) {
+    const auto* pick = graph_.as<Pick>(op);
+    if (pick == nullptr || pick->order.empty()) return false;
+    const Operator picked = graph_.op(op);
+    const Order order = pick->order;
+    const PickedAxis channels = pick->axes[0];
+    Shape shape = graph_.tensor(picked.inputs[0]).shape;
+    for (std::size_t axis = 1; axis < shape.size(); ++axis) {
+      if (!pick->axes[axis].is_whole(shape[axis])) return false;
+    }
+    shape[0] = channels.extent;
+    if ((channels.step != 1 && channels.extent > 1) || !feeds_products(picked.output, shape, order)) return false;
+    const ChannelView view{static_cast<int>(channels.begin), static_cast<int>(channels.extent)};
+    put_behind(op, {picked.name, view, picked.inputs, picked.output}, order, std::move(shape));
+    return true;
+  }
+
+  // A view of what the transpose left along its axis, where products read it.
+  bool pass_view(int op, int reader) {
+    const auto* view = graph_.as<ChannelView>(reader);
+    const Operator transpose = graph_.op(op), viewed = graph_.op(reader);
+    const Order order = std::get<Transpose>(transpose.kind).order;
+    if (view == nullptr || order[0] != 0) return false;
+    Shape shape = graph_.tensor(transpose.inputs[0]).shape;
+    shape[0] = view->channels;
+    if (!feeds_products(viewed.output, shape, order)) return false;
+    put_behind(reader, {viewed.name, *view, transpose.inputs, viewed.output}, order, std::move(shape));
+    remove_unread(op);
+    return true;
+  }
+
+  // A change of shape that products read.
+  bool pass_reshape(int op, int reader) {
+    const auto* reshape = graph_.as<Reshape>(reader);
+    const Operator transpose = graph_.op(op), reshaped = graph_.op(reader);
+    if (reshape == nullptr || !all_multiply(reshaped.output)) return false;
+    const auto before = reshaped_before(graph_.tensor(transpose.inputs[0]).shape,
+                                        std::get<Transpose>(transpose.kind).order, reshape->shape);
+    if (!before) return false;
+    put_behind(reader, {reshaped.name, Reshape{before->shape}, transpose.inputs, reshaped.output}, before->order,
+               before->shape);
+    remove_unread(op);
+    return true;
+  }
+
+  // Of two transposes with a reshape between them one is made, before the reshape or behind it.
+  bool merge_around_reshape(int op, int reader) {
+    const auto* reshape = graph_.as<Reshape>(reader);
+    const Operator first = graph_.op(op), reshaped = graph_.op(reader);
+    if (reshape == nullptr || graph_.only_reader(first.output) != reader) return false;
+    const int back = graph_.only_reader(reshaped.output);
+    if (graph_.as<Transpose>(back) == nullptr || back >= at_beginning_) return false;
+    const Operator second = graph_.op(back);
+    const Order order = std::get<Transpose>(first.kind).order, then = std::get<Transpose>(second.kind).order;
+    const Shape input = graph_.tensor(first.inputs[0]).shape, to = reshape->shape;
+    if (const auto early = ordered_before(graph_.tensor(first.output).shape, to, then)) {
+      const Order both = composed(*early, order);
+      const int made = graph_.add_tensor({new_name(graph_.tensor(first.output).name), ordered(input, both)});
+      graph_.remove(reader);
+      graph_.replace(op, {first.name, Transpose{both}, first.inputs, made});
+      graph_.replace(back, {second.name, Reshape{ordered(to, then)}, {made}, second.output});
+      return true;
+    }
+    const auto before = reshaped_before(input, order, to);
+    if (!before) return false;
+    const int made = graph_.add_tensor({new_name(graph_.tensor(reshaped.output).name), before->shape});
+    graph_.replace(reader, {reshaped.name, Reshape{before->shape}, first.inputs, made});
+    graph_.replace(back, {second.name, Transpose{composed(then, before->order)}, {made}, second.output});
+    graph_.remove(op);
+    return true;
   }
 
   // What is flattened behind the transpose is flattened as it was, and the layers behind have their weights in that

@@ -79,7 +79,7 @@ class PlainProvider : public TemplateProvider {
   using TemplateProvider::TemplateProvider;
 
  protected:
-  std::vector<Candidate> search(const Task& task, const ProposeOptions&) const final {
+  std::vector<Candidate> search(const Task& task, const ProposeOptions&) const override {
     return {candidate(task, plan(task, nullptr))};
   }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const final { return plan(task, &chosen); }

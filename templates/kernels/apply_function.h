@@ -38,6 +38,16 @@ enum {
   kRound,
   kQuantize,
   kWithin,
+  kTangent,
+  kSinh,
+  kCosh,
+  kAsin,
+  kAcos,
+  kAtan,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kShrink,
   kUser
 };
 
@@ -109,6 +119,26 @@ BURIN_DEVICE float apply(i32 function, float alpha, float beta, float x) {
       return clamp(__builtin_rintf(x * (1 / alpha)), beta, beta + 255) * alpha;
     case kWithin:
       return is_within(alpha, beta, x) ? 1 : 0;
+    case kTangent:
+      return tangent(x);
+    case kSinh:
+      return hyperbolic_sine(x);
+    case kCosh:
+      return hyperbolic_cosine(x);
+    case kAsin:
+      return arcsine(x);
+    case kAcos:
+      return arccosine(x);
+    case kAtan:
+      return arctangent(x);
+    case kAsinh:
+      return area_sine(x);
+    case kAcosh:
+      return area_cosine(x);
+    case kAtanh:
+      return area_tangent(x);
+    case kShrink:
+      return x < -alpha ? x + beta : x > alpha ? x - beta : 0;
     case kUser:
       return burin_call_apply(x);
     default:

@@ -108,3 +108,73 @@ BURIN_DEVICE float sine(float x, i32 quarters) {
   const float value = turns % 2 == 0 ? rest * polynomial(square, kSine) : polynomial(square, kCosine);
   return turns / 2 % 2 == 0 ? value : -value;
 }
+
+BURIN_DEVICE float tangent(float x) { return sine(x, 0) * burin_dev_reciprocal(sine(x, 1)); }
+
+// Half of e^|x|, by two factors: the hyperbolic functions are finite where e^|x| is none any more.
+BURIN_DEVICE float half_exp(float x) {
+  const float root = burin_dev_exp(0.5f * magnitude(x));
+  return 0.5f * root * root;
+}
+BURIN_DEVICE float hyperbolic_sine(float x) {
+  constexpr float kSeries[] = {1, 1.0f / 6, 1.0f / 120, 1.0f / 5040, 1.0f / 362880};
+  if (magnitude(x) < 1) return x * polynomial(x * x, kSeries);
+  const float half = half_exp(x);
+  return with_sign_of(half - 0.25f * burin_dev_reciprocal(half), x);
+}
+BURIN_DEVICE float hyperbolic_cosine(float x) {
+  const float half = half_exp(x);
+  return half + 0.25f * burin_dev_reciprocal(half);
+}
+
+constexpr float kRightAngle = 1.5707963f;
+
+// For x of -1 / 2 to 1 / 2, fitted at Chebyshev's points.
+BURIN_DEVICE float arcsine_of_half(float x) {
+  constexpr float kFitted[] = {1, 0.16666786f, 0.07494535f, 0.04553901f, 0.023909364f, 0.0425536f};
+  return x * polynomial(x * x, kFitted);
+}
+// The angle whose cosine is x of 1 / 2 and more, by its half; beyond 1 there is none.
+BURIN_DEVICE float angle_of_large(float x) { return 2 * arcsine_of_half(burin_dev_sqrt(0.5f * (1 - x))); }
+BURIN_DEVICE float arcsine(float x) {
+  if (magnitude(x) < 0.5f) return arcsine_of_half(x);
+  return with_sign_of(kRightAngle - angle_of_large(magnitude(x)), x);
+}
+BURIN_DEVICE float arccosine(float x) {
+  if (magnitude(x) < 0.5f) return kRightAngle - arcsine_of_half(x);
+  const float angle = angle_of_large(magnitude(x));
+  return x < 0 ? 2 * kRightAngle - angle : angle;
+}
+
+// Of what is at most tan(pi / 8), fitted at Chebyshev's points; the rest is that beside a half or a whole right angle.
+BURIN_DEVICE float arctangent(float x) {
+  constexpr float kFitted[] = {1, -0.33333308f, 0.19998209f, -0.14239964f, 0.10572671f, -0.06032873f};
+  constexpr float kEighth = 0.41421356f;
+  const float size = magnitude(x), small = size > 1 ? burin_dev_reciprocal(size) : size;
+  const float rest = small > kEighth ? (small - 1) * burin_dev_reciprocal(small + 1) : small;
+  float angle = rest * polynomial(rest * rest, kFitted);
+  if (small > kEighth) angle += 0.5f * kRightAngle;
+  return with_sign_of(size > 1 ? kRightAngle - angle : angle, x);
+}
+
+// The inverse hyperbolic functions are logarithms; near zero, and near one, of one and a little more.
+constexpr float kLogOfTwo = 0.69314718f, kLargeArea = 1e4f;
+BURIN_DEVICE float area_sine(float x) {
+  const float size = magnitude(x), square = size * size;
+  if (size < 0.75f) {
+    return with_sign_of(log_one_more(size + square * burin_dev_reciprocal(1 + burin_dev_sqrt(1 + square))), x);
+  }
+  if (size > kLargeArea) return with_sign_of(burin_dev_log(size) + kLogOfTwo, x);
+  return with_sign_of(burin_dev_log(size + burin_dev_sqrt(square + 1)), x);
+}
+BURIN_DEVICE float area_cosine(float x) {
+  if (!(x >= 1)) return __builtin_nanf("");
+  const float more = x - 1, root = burin_dev_sqrt(more * (more + 2));
+  if (more < 0.25f) return log_one_more(more + root);
+  return x > kLargeArea ? burin_dev_log(x) + kLogOfTwo : burin_dev_log(x + root);
+}
+BURIN_DEVICE float area_tangent(float x) {
+  const float size = magnitude(x), quotient = burin_dev_reciprocal(1 - size);
+  const float twice = size < 1.0f / 3 ? log_one_more(2 * size * quotient) : burin_dev_log((1 + size) * quotient);
+  return with_sign_of(0.5f * twice, x);
+}

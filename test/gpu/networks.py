@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
 """Whole networks on a GPU, burin beside PyTorch in the same run.
 
-    networks.py BURIN MODEL.onnx|torchvision:NAME|timm:NAME ... --out FOLDER [--batch 1,32] [--fp16] [--compile]
-                [--json FILE] [--markdown]
+    networks.py BURIN MODEL.onnx|torchvision:NAME|timm:NAME|own:NAME ... --out FOLDER [--batch 1,32] [--fp16] [--compile]
+                [--precisions fp32,fp16] [--json FILE] [--markdown]
+    networks.py BURIN --all-exports --out FOLDER [the same]
 
 For each model: compiles it unless FOLDER/NAME.burin is there, measures it with `burin bench`, and runs the same network
 in PyTorch as a CUDA graph: in FP32 without tensor cores, in TF32, with --fp16 in FP16; contiguous and channels_last; as
 torch.nn has it and with bias, sum and ReLU in cuDNN's convolutions; with --compile as torch.compile makes it, too. The
 fastest of these counts. A random batch goes through both; burin's outputs must be those of PyTorch's FP32 within
-TOLERANCE. A network that fails is reported at the end, and the exit code is then 1.
+TOLERANCE of the precision. A network that fails is reported at the end, and the exit code is then 1.
 
-A network of torchvision or timm is pruned, exported to FOLDER/NAME.onnx (torch_exports.py), and runs in PyTorch as the
-library has it.
+A network of torchvision, timm or torch_models.py (own:) is pruned, exported to FOLDER/NAME.onnx (torch_exports.py), and
+runs in PyTorch as the library has it. --all-exports takes one of each family, ALL_EXPORTS below.
+
+Many networks take long. --prepare N exports and compiles them, N at once, and measures nothing; then the same command
+without it finds them in FOLDER. With --verify it verifies the packages too, by `burin verify`. What failed there is in a
+file beside the package, NAME.burin.failed, and is not tried again; what took longer than --timeout is, and goes on from the
+kernels in burin's cache. No network is begun --budget seconds after the start; with --continue those that the file of --json
+has are left out.
 
 Needs torch with CUDA, onnx and numpy. --no-torch measures burin alone. networks_table.py prints the tables again.
 """
@@ -20,7 +27,9 @@ import datetime
 import json
 import subprocess
 import sys
+import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -28,38 +37,94 @@ import onnx
 
 import networks_table
 
-# Of an output's largest magnitude. Both sides compute in float32; PyTorch's algorithms may transform their tiles.
-TOLERANCE = 1e-3
+# Of an output's largest magnitude, for each precision of burin's. PyTorch computes in float32; its algorithms may transform
+# their tiles.
+TOLERANCE = {"fp32": 1e-3, "tf32": 1e-2}
+HALF_TOLERANCE = 5e-2
 SEED = 1
+
+LIBRARIES = ("torchvision:", "timm:", "own:")
+
+# One network of each family, those that take little time first.
+ALL_EXPORTS = (
+    "torchvision:squeezenet1_1", "torchvision:shufflenet_v2_x1_0", "torchvision:mobilenet_v2",
+    "torchvision:mobilenet_v3_large", "torchvision:mnasnet1_0", "torchvision:efficientnet_b0", "torchvision:regnet_y_400mf",
+    "own:ssd_lite", "torchvision:alexnet", "torchvision:googlenet", "torchvision:resnet50", "torchvision:resnext50_32x4d",
+    "torchvision:densenet121", "torchvision:lraspp_mobilenet_v3_large", "torchvision:convnext_tiny", "own:yolo_v5s",
+    "own:yolo_v8s", "torchvision:inception_v3", "torchvision:vgg16", "torchvision:wide_resnet50_2", "own:unet_transposed",
+    "own:unet_shuffled", "own:unet_nearest", "own:unet_bilinear", "torchvision:fcn_resnet50",
+    "torchvision:deeplabv3_resnet50", "torchvision:maxvit_t")
 
 
 class Failure(Exception):
     pass
 
 
-def call(command):
+class TookTooLong(Failure):
+    pass
+
+
+def call(options, command):
     print("+ " + " ".join(command), file=sys.stderr, flush=True)
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.timeout)
+    except subprocess.TimeoutExpired:
+        raise TookTooLong(f"it was not done after {options.timeout} seconds (--timeout)") from None
     if result.returncode != 0:
-        raise Failure(f"exit code {result.returncode}: {result.stderr.strip() or result.stdout}")
+        said = result.stderr.strip() or result.stdout
+        if "Traceback (most recent call last)" in said:
+            said = said.splitlines()[-1]  # the error itself
+        raise Failure(f"exit code {result.returncode}: {said}")
     return result.stdout
 
 
 # --- burin ------------------------------------------------------------------------------------------------------------
 
-def compile_model(options, path):
-    package = options.out / f"{path.stem}.burin"
-    if not package.exists():
-        print(call([options.burin, "compile", str(path), "-o", str(package), "--batch", options.batch, "--arch",
-                    options.arch, *options.compile_option]), end="", file=sys.stderr)
-    return package
+def package_of(options, path, precision):
+    return options.out / f"{path.stem}{'' if precision == 'fp32' else '.' + precision}.burin"
+
+
+def failed_file(made):
+    return made.with_name(made.name + ".failed")
+
+
+def once(made, make, *arguments):
+    """Makes what `made` names, unless it is there; what failed once fails again, from the file that says how."""
+    failed = failed_file(made)
+    if failed.exists():
+        raise Failure(failed.read_text())
+    if made.exists():
+        return made
+    try:
+        make(made, *arguments)
+    except Failure as failure:
+        made.unlink(missing_ok=True)
+        if not isinstance(failure, TookTooLong):
+            failed.write_text(str(failure))
+        raise
+    return made
+
+
+def compile_package(package, options, path, precision):
+    print(call(options, [options.burin, "compile", str(path), "-o", str(package), "--batch", options.batch, "--arch",
+                         options.arch, *([] if precision == "fp32" else ["--precision", precision]),
+                         *options.compile_option]), end="", file=sys.stderr)
+
+
+def compile_model(options, path, precision):
+    return once(package_of(options, path, precision), compile_package, options, path, precision)
+
+
+def verify_package(report, options, package, path):
+    report.write_text(call(options, [options.burin, "verify", str(package), "--against", str(path), "--device",
+                                     options.device, "--seed", str(SEED), *options.verify_option]))
 
 
 def bench_package(options, package):
     """The entry of burin's JSON for each batch size."""
     file = options.out / f"{package.stem}.bench.json"
-    text = call([options.burin, "bench", str(package), "--batch", options.batch, "--samples", str(options.samples),
-                 "--json", str(file), *options.bench_option])
+    text = call(options, [options.burin, "bench", str(package), "--batch", options.batch, "--samples",
+                          str(options.samples), "--json", str(file), *options.bench_option])
     (options.out / f"{package.stem}.bench.txt").write_text(text)
     document = json.loads(file.read_text())
     return {entry["batch"]: entry for entry in document["network"]}
@@ -74,7 +139,7 @@ def run_package(options, package, names, images, outputs):
     files = [options.out / f"output{index}.npy" for index in range(len(outputs))]
     for name, file in zip(outputs, files):
         arguments += ["--output", f"{name}={file}"]
-    call([options.burin, "run", str(package), "--device", options.device, *arguments])
+    call(options, [options.burin, "run", str(package), "--device", options.device, *arguments])
     return [np.load(file) for file in files]
 
 
@@ -125,7 +190,7 @@ def measure_torch(options, model, make_network, rows):
                 images = list(random_images(model, batch).values())
                 name = f"{form}, {variant.layout}"
                 try:
-                    times, outputs = torch_times.measure(network, variant, images, options.samples)
+                    times, outputs = torch_times.measure(network, variant, images, options.samples, options.seconds)
                 except Exception as error:  # whatever torch throws, the others may work
                     row["faults"].append(f"PyTorch {variant.precision}, {name}: {str(error).splitlines()[0]}")
                     continue
@@ -149,6 +214,9 @@ class FileSource:
     def __init__(self, text):
         self.path = Path(text)
 
+    def export(self):
+        return self.path
+
     def network(self):
         from torch_network import TorchNetwork
         return TorchNetwork(onnx.load(str(self.path))).eval()
@@ -166,15 +234,21 @@ class LibrarySource:
         return ExportedNetwork(self._text, self._options.sparsity, self._options.image, self.path.with_suffix(".pt"))
 
     def export(self):
-        if not self.path.exists():
-            self._made().export(self.path)
+        """In a process of its own, which may fail or take too long."""
+        options = self._options
+        return once(self.path, lambda _: call(options, [
+            sys.executable, __file__, options.burin, self._text, "--out", str(options.out), "--sparsity",
+            str(options.sparsity), "--export-only", *(["--image", str(options.image)] if options.image else [])]))
+
+    def write(self):
+        self._made().export(self.path)
 
     def network(self):
         return self._made().folded()
 
 
 def source_of(options, text):
-    return LibrarySource(options, text) if text.startswith(("torchvision:", "timm:")) else FileSource(text)
+    return LibrarySource(options, text) if text.startswith(LIBRARIES) else FileSource(text)
 
 
 # --- both -------------------------------------------------------------------------------------------------------------
@@ -191,43 +265,122 @@ def attempt(rows, what, function, *arguments):
         return None
 
 
+def precisions_of(options):
+    return options.precisions.split(",")
+
+
+def report_of(package):
+    """Where the verification of a package says what it found."""
+    return package.with_name(package.name + ".verified")
+
+
+def prepare(options, source, start):
+    """Exports, compiles and, if asked for, verifies; what of this failed, and how long it took."""
+    begin, faults = time.monotonic(), []
+    if options.budget and begin - start > options.budget:
+        return ["no time was left to begin it (--budget)"], 0
+    try:
+        source.export()
+        for precision in precisions_of(options):
+            try:
+                package = compile_model(options, source.path, precision)
+                if options.verify:
+                    once(report_of(package), verify_package, options, package, source.path)
+            except Failure as failure:
+                faults.append(f"{precision}: {failure}")
+    except Failure as failure:
+        faults.append(f"export: {failure}")
+    return faults, time.monotonic() - begin
+
+
+def prepare_all(options, sources):
+    """Prints a line for each; returns whether all went well."""
+    well, start = True, time.monotonic()
+    with ThreadPoolExecutor(options.prepare) as pool:
+        done = pool.map(lambda source: prepare(options, source, start), sources)
+        for source, (faults, seconds) in zip(sources, done):
+            print(f"{source.path.stem}: {seconds:.0f} s" + "".join(f"\n  FAILED: {fault}" for fault in faults), flush=True)
+            well = well and not faults
+    return well
+
+
+def compare_outputs(options, model, package, precision, expected, rows):
+    names = [value.name for value in model.graph.output]
+    for batch, outputs in expected.items():
+        images = random_images(model, batch)
+        got = attempt({batch: rows[batch]}, f"run {precision}", run_package, options, package, list(images), images.values(),
+                      names)
+        if not got:
+            continue
+        error = rows[batch]["error"][precision] = largest_error(got, outputs)
+        if not error <= TOLERANCE.get(precision, HALF_TOLERANCE):
+            rows[batch]["faults"].append(f"outputs in {precision} differ from PyTorch's FP32 by {error:.1e} of the largest")
+
+
 def measure_model(options, source):
     path = source.path
     batches = [int(batch) for batch in options.batch.split(",")]
-    rows = {batch: {"network": path.stem, "batch": batch, "burin": None, "torch": {}, "variants": [], "error": None,
+    rows = {batch: {"network": path.stem, "batch": batch, "burin": {}, "torch": {}, "variants": [], "error": {},
                     "faults": []} for batch in batches}
-    if isinstance(source, LibrarySource):
-        attempt(rows, "export", source.export)
-    package = attempt(rows, "compile", compile_model, options, path)
-    if package:
-        for batch, entry in (attempt(rows, "bench", bench_package, options, package) or {}).items():
-            rows[batch]["burin"] = entry
+    packages = {}
+    if attempt(rows, "export", source.export) is None:
+        return list(rows.values())
+    for precision in precisions_of(options):
+        package = attempt(rows, f"compile {precision}", compile_model, options, path, precision)
+        if package:
+            packages[precision] = package
+            verified = failed_file(report_of(package))
+            if verified.exists():
+                for row in rows.values():
+                    row["faults"].append(f"verify {precision}: {verified.read_text()}")
+            measured = attempt(rows, f"bench {precision}", bench_package, options, package)
+            for batch, entry in (measured or {}).items():
+                rows[batch]["burin"][precision] = entry
     if options.no_torch:
         return list(rows.values())
     model = attempt(rows, "reading the model", onnx.load, str(path))
     expected = attempt(rows, "PyTorch", measure_torch, options, model, source.network, rows) if model else None
-    for batch, outputs in (expected or {}).items():
-        row, names = rows[batch], [value.name for value in model.graph.output]
-        images = random_images(model, batch)
-        got = package and attempt({batch: row}, "run", run_package, options, package, list(images), images.values(),
-                                  names)
-        if got:
-            row["error"] = largest_error(got, outputs)
-            if not row["error"] <= TOLERANCE:
-                row["faults"].append(f"outputs differ from PyTorch's FP32 by {row['error']:.1e} of the largest")
+    for precision, package in packages.items():
+        compare_outputs(options, model, package, precision, expected or {}, rows)
     return list(rows.values())
+
+
+def measure_all(options, sources, document):
+    """Adds the rows of each network to the document; returns the names of those that there was no time for."""
+    begin, left = time.monotonic(), []
+    done = {row["network"] for row in document["rows"]}
+    for source in sources:
+        if source.path.stem in done:
+            continue
+        if options.budget and time.monotonic() - begin > options.budget:
+            left.append(source.path.stem)
+            continue
+        document["rows"] += measure_model(options, source)
+        if options.json:  # after each network, so that what is measured is kept whatever comes
+            options.json.write_text(json.dumps(document, indent=1) + "\n")
+    return left
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description="Measures whole networks, burin beside PyTorch.")
     parser.add_argument("burin", help="the tool")
-    parser.add_argument("models", nargs="+", metavar="MODEL.onnx|LIBRARY:NAME", help="libraries: torchvision, timm")
+    parser.add_argument("models", nargs="*", metavar="MODEL.onnx|LIBRARY:NAME", help="libraries: torchvision, timm, own")
+    parser.add_argument("--all-exports", action="store_true", help="one network of each family of the libraries")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="packages and what bench printed")
     parser.add_argument("--batch", default="1,32", metavar="LIST", help="default 1,32")
     parser.add_argument("--sparsity", type=float, default=0.9, help="of a library's networks (default 0.9)")
-    parser.add_argument("--image", type=int, default=224, help="rows and columns of their images (default 224)")
+    parser.add_argument("--image", type=int, help="rows and columns of their images (default: what each is made for)")
     parser.add_argument("--export-only", action="store_true", help="write the libraries' networks, measure nothing")
+    parser.add_argument("--prepare", type=int, metavar="N", help="export and compile them, N at once; measure nothing")
+    parser.add_argument("--verify", action="store_true", help="with --prepare: burin verify, too")
+    parser.add_argument("--timeout", type=float, default=900, metavar="S",
+                        help="of each call of burin and each export, in seconds (default 900)")
+    parser.add_argument("--budget", type=float, metavar="S", help="begin no network after so many seconds")
+    parser.add_argument("--continue", action="store_true", dest="resume", help="leave out those that --json has")
+    parser.add_argument("--precisions", default="fp32", metavar="LIST", help="burin's, such as fp32,fp16 (default fp32)")
     parser.add_argument("--samples", type=int, default=100, metavar="N", help="of each figure (default 100)")
+    parser.add_argument("--seconds", type=float, default=2, metavar="S",
+                        help="that PyTorch's samples of a figure may take (default 2); ten are taken in any case")
     parser.add_argument("--fp16", action="store_true", help="PyTorch in FP16, too")
     parser.add_argument("--compile", action="store_true", help="torch.compile, too")
     parser.add_argument("--no-torch", action="store_true", help="burin alone")
@@ -235,31 +388,43 @@ def parse_arguments():
     parser.add_argument("--device", default="cuda:0", help="of burin run (default cuda:0)")
     parser.add_argument("--compile-option", action="append", default=[], metavar="OPTION",
                         help="for burin compile: --compile-option=--tune")
+    parser.add_argument("--verify-option", action="append", default=[], metavar="OPTION",
+                        help="for burin verify: --verify-option=--images=1")
     parser.add_argument("--bench-option", action="append", default=[], metavar="OPTION",
                         help="for burin bench: --bench-option=--no-overlap")
     parser.add_argument("--json", type=Path, metavar="FILE", help="everything that was measured")
     parser.add_argument("--markdown", action="store_true", help="tables for docs/performance.md")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.models += ALL_EXPORTS if options.all_exports else ()
+    if not options.models:
+        parser.error("name a model, or --all-exports")
+    if options.resume and not options.json:
+        parser.error("--continue needs --json")
+    return options
 
 
 def main():
     options = parse_arguments()
     options.out.mkdir(parents=True, exist_ok=True)
-    document = {"environment": {"measured": datetime.date.today().isoformat()}, "rows": []}
-    if not options.no_torch:
-        import torch_times
-        document["environment"].update(torch_times.versions())
     sources = [source_of(options, text) for text in options.models]
     if options.export_only:
         for source in sources:
-            source.export()
+            if not source.path.exists():
+                source.write()
         return 0
-    for source in sources:
-        document["rows"] += measure_model(options, source)
-        if options.json:  # after each network, so that what is measured is kept whatever comes
-            options.json.write_text(json.dumps(document, indent=1) + "\n")
+    if options.prepare:
+        return 0 if prepare_all(options, sources) else 1
+    document = {"environment": {"measured": datetime.date.today().isoformat()}, "rows": []}
+    if options.resume and options.json.exists():
+        document["rows"] = json.loads(options.json.read_text())["rows"]
+    if not options.no_torch:
+        import torch_times
+        document["environment"].update(torch_times.versions())
+    left = measure_all(options, sources, document)
     print(networks_table.report(document, options.markdown))
-    return 1 if any(row["faults"] for row in document["rows"]) else 0
+    if left:
+        print(f"No time was left for {', '.join(left)}")
+    return 1 if left or any(row["faults"] for row in document["rows"]) else 0
 
 
 if __name__ == "__main__":

@@ -31,30 +31,39 @@ def geometric_mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
-def measured_precisions(rows):
-    return [name for name in PRECISIONS if any(name in row["torch"] for row in rows)]
+def measured_precisions(rows, side):
+    return [name for name in PRECISIONS if any(name in row[side] for row in rows)]
+
+
+def least(times):
+    return min((time for time in times if time is not None), default=None)
 
 
 def table(rows, figure):
-    """The heads, and a list of cells for each row; then the geometric means of each batch size."""
-    precisions = measured_precisions(rows)
-    heads = ["network", "batch", "burin", *(f"PyTorch {name.upper()}" for name in precisions),
-             *(f"{name.upper()} / burin" for name in precisions), *(f"best {name.upper()}" for name in precisions)]
+    """The heads, and a list of cells for each row; then the geometric means of each batch size.
+
+    Where burin has one precision, its time is compared with each of PyTorch's; where it has several, its best with PyTorch's."""
+    own, precisions = measured_precisions(rows, "burin"), measured_precisions(rows, "torch")
+    several = len(own) > 1
+    ratios_of = ["best / best"] if several else [f"{name.upper()} / burin" for name in precisions]
+    heads = ["network", "batch", *([f"burin {name.upper()}" for name in own] if several else ["burin"]),
+             *(f"PyTorch {name.upper()}" for name in precisions), *ratios_of,
+             *(f"best {name.upper()}" for name in precisions)]
     cells, ratios = [], {}
     for row in rows:
-        burin = median(row["burin"], figure)
+        burin = [median(row["burin"].get(name), figure) for name in own or ["fp32"]]
         best = [row["torch"].get(name, {}).get(figure) for name in precisions]
         times = [median(entry, figure) for entry in best]
-        over = [ratio(time, burin) for time in times]
-        for name, value in zip(precisions, over):
+        over = [ratio(time, least(burin)) for time in ([least(times)] if several else times)]
+        for name, value in zip(ratios_of, over):
             if value is not None:
                 ratios.setdefault((row["batch"], name), []).append(value)
-        cells.append([row["network"], str(row["batch"]), microseconds(burin), *map(microseconds, times),
+        cells.append([row["network"], str(row["batch"]), *map(microseconds, burin), *map(microseconds, times),
                       *map(ratio_text, over), *(entry["variant"] if entry else UNKNOWN for entry in best)])
     for batch in sorted({batch for batch, _ in ratios}):
-        means = [geometric_mean(ratios.get((batch, name))) for name in precisions]
-        count = max(len(ratios.get((batch, name), [])) for name in precisions)
-        cells.append([f"geometric mean of {count}", str(batch), "", *([""] * len(precisions)),
+        means = [geometric_mean(ratios.get((batch, name))) for name in ratios_of]
+        count = max(len(ratios.get((batch, name), [])) for name in ratios_of)
+        cells.append([f"geometric mean of {count}", str(batch), *([""] * max(1, len(own))), *([""] * len(precisions)),
                       *map(ratio_text, means), *([""] * len(precisions))])
     return heads, cells
 
@@ -75,9 +84,9 @@ def agreement(rows):
     """Errors of burin's outputs against PyTorch's FP32, and what failed."""
     lines = []
     for row in rows:
-        if row.get("error") is not None:
-            lines.append(f"{row['network']}, batch {row['batch']}: outputs differ from PyTorch's FP32 by "
-                         f"{row['error']:.1e} of the largest")
+        for precision, error in row["error"].items():
+            lines.append(f"{row['network']}, batch {row['batch']}: outputs in {precision} differ from PyTorch's FP32 by "
+                         f"{error:.1e} of the largest")
         lines += [f"{row['network']}, batch {row['batch']}: FAILED: {fault}" for fault in row["faults"]]
     return lines
 

@@ -199,7 +199,7 @@ Arguments read_arguments(std::vector<std::string> texts) {
 std::vector<OperatorCase> edge_cases() {
   std::vector<OperatorCase> cases;
   for (const auto& list : {pool_cases, channel_cases, function_cases, operand_cases, group_cases, linear_cases,
-                           normalization_cases, copy_cases, resample_cases}) {
+                           normalization_cases, copy_cases, resample_cases, matmul_cases}) {
     std::ranges::copy_if(list(), std::back_inserter(cases),
                          [](const OperatorCase& edge) { return edge.from.is_plain() && edge.to.is_plain(); });
   }

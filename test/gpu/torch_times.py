@@ -14,6 +14,7 @@ from torch_layers import FusedConvolution
 DEVICE = "cuda"
 WARMUP_RUNS = 3  # before capture: in the first, cuDNN tries its algorithms
 WARMUP_LAUNCHES = 5
+LEAST_SAMPLES = 10
 
 # What weights and images are, and whether float32 may be rounded to TF32 for the tensor cores.
 PRECISIONS = {"fp32": (torch.float32, False), "tf32": (torch.float32, True), "fp16": (torch.float16, True)}
@@ -81,10 +82,11 @@ class CapturedRun:
         events[-1].synchronize()
         return [begin.elapsed_time(end) * 1e3 for begin, end in zip(events, events[1:])]
 
-    def times(self, samples):
+    def times(self, samples, seconds):
+        """Of as many samples of each figure, or of fewer where they would take more than so many seconds."""
         with torch.cuda.stream(self._stream):
-            for _ in range(WARMUP_LAUNCHES):
-                self._latency()
+            one = min(self._latency() for _ in range(WARMUP_LAUNCHES))
+            samples = min(samples, max(LEAST_SAMPLES, int(seconds * 1e6 / one)))
             return {"latency": summary([self._latency() for _ in range(samples)]),
                     "back_to_back": summary(self._in_a_row(samples))}
 
@@ -104,9 +106,9 @@ class Variant:
     precision: str
 
 
-def measure(network, variant, images, samples):
+def measure(network, variant, images, samples, seconds):
     """Times, outputs and how many convolutions are fused, of a network in the variant's form."""
     set_up(network, variant.precision, variant.layout)
     runnable = torch.compile(network) if variant.form == "compiled" else network
     run = CapturedRun(runnable, place(images, variant.precision, variant.layout))
-    return {**run.times(samples), "fused_convolutions": network.fused()}, run.outputs()
+    return {**run.times(samples, seconds), "fused_convolutions": network.fused()}, run.outputs()

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/network/reference_network.h"
 #include "test/import/files.h"
 #include "test/import/onnx_faults.h"
 #include "test/import/onnx_model.h"
@@ -31,6 +32,11 @@ TEST_CASE("onnx functions: those without attributes") {
       {"Sin", ElementFunction::sine},     {"Softplus", ElementFunction::softplus},
       {"Sqrt", ElementFunction::sqrt},    {"Softsign", ElementFunction::softsign},
       {"Tanh", ElementFunction::tanh},    {"Reciprocal", ElementFunction::reciprocal},
+      {"Acos", ElementFunction::acos},    {"Acosh", ElementFunction::acosh},
+      {"Asin", ElementFunction::asin},    {"Asinh", ElementFunction::asinh},
+      {"Atan", ElementFunction::atan},    {"Atanh", ElementFunction::atanh},
+      {"Cosh", ElementFunction::cosh},    {"Sinh", ElementFunction::sinh},
+      {"Tan", ElementFunction::tangent},
   };
   for (const auto& [op, function] : all) {
     INFO(op);
@@ -58,9 +64,54 @@ TEST_CASE("onnx functions: attributes and their defaults") {
   };
   CHECK(last<Elementwise>(gelu("tanh").import()).function == ElementFunction::gelu_tanh);
   rejects(gelu("sigmoid"), {"'approximate' is 'sigmoid'", "'none' or 'tanh'"});
+  const auto shrink = last<Elementwise>(through_node("Shrink").import());
+  CHECK(shrink == Elementwise{ElementFunction::shrink, 0.5F, 0});
+  OnnxModel soft = OnnxModel::of_image({4, 3, 5});
+  soft.add_node("Shrink", {"x"}).set("lambd", 0.25F).set("bias", 0.125F);
+  CHECK(last<Elementwise>(soft.import()) == Elementwise{ElementFunction::shrink, 0.25F, 0.125F});
   OnnxModel flat = OnnxModel::of_image({4, 3, 5});
   flat.add_node("Celu", {"x"}).set("alpha", 0.0F);
   rejects(flat, {"'alpha' is 0"});
+}
+
+TEST_CASE("onnx hardmax: over one axis, in old opsets over all that follow") {
+  const auto of = [](int axis, int opset) {
+    OnnxModel model = OnnxModel::of_image({4, 3, 5}, opset);
+    model.add_node("Hardmax", {"x"}).set("axis", axis);
+    return model;
+  };
+  const Network columns = of(-1, 13).import();
+  CHECK(kinds(columns) == "reduce combine combine reduce combine");
+  CHECK(std::get<Reduce>(columns.operators[0].kind).axes == std::vector{2});
+  CHECK(std::get<Combine>(columns.operators[2].kind).constant->shape == Dims{1, 1, 5});
+  CHECK(std::get<Combine>(columns.operators[2].kind).constant->values == std::vector<float>{5, 4, 3, 2, 1});
+  CHECK(std::get<Reduce>(of(2, 11).import().operators[0].kind).axes == std::vector{1, 2});
+  refuses(of(0, 13), {"over the batch"});
+}
+
+TEST_CASE("onnx hardmax: of several largest the first") {
+  OnnxModel model(13);
+  model.input("x", {kSymbolic, 2, 4});
+  model.output("y");
+  model.add_node("Hardmax", {"x"}).set("axis", -1);
+  const std::vector<float> image = {1, 3, 3, 2, -1, -1, -2, -1};
+  CHECK(run_reference(model.import(), 1, {image})[0] == std::vector<double>{0, 1, 0, 0, 1, 0, 0, 0});
+}
+
+TEST_CASE("onnx mod: the remainder of real numbers") {
+  const auto of = [](const std::vector<std::string>& inputs, int fmod) {
+    OnnxModel model = OnnxModel::of_image({4, 3, 5});
+    model.input("z", {kSymbolic, 4, 3, 5});
+    model.floats("c", {}, {0.75F});
+    model.add_node("Mod", inputs).set("fmod", fmod);
+    return model;
+  };
+  CHECK(last<Combine>(of({"x", "z"}, 1).import()).combination == Combination::remainder);
+  const auto by_number = last<Combine>(of({"x", "c"}, 1).import());
+  CHECK(by_number.constant->values == std::vector<float>{0.75F});
+  CHECK_FALSE(by_number.swapped);
+  CHECK(last<Combine>(of({"c", "x"}, 1).import()).swapped);
+  rejects(of({"x", "z"}, 0), {"'fmod' must be 1"});
 }
 
 TEST_CASE("onnx pow: by one number, by many, and of numbers") {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/network/reference_network.h"
 #include "test/import/files.h"
 #include "test/import/onnx_faults.h"
 #include "test/import/onnx_model.h"
@@ -155,4 +156,25 @@ TEST_CASE("onnx logic: CastLike of activations changes nothing, and of constants
   whole.integer("two", 2);
   whole.add_node("CastLike", {"x", "two"});
   refuses(whole, {"casts an activation to integers"});
+}
+
+TEST_CASE("onnx logic: what is no number, and what is infinite") {
+  const auto of = [](const char* op, int below, int above) {
+    OnnxModel model = OnnxModel::of_image({5}, 20);
+    NodeMaker node = model.add_node(op, {"x"}, "truth");
+    if (op == std::string("IsInf")) node.set("detect_negative", below).set("detect_positive", above);
+    model.add_node("Cast", {"truth"}).set("to", onnx::TensorProto::FLOAT);
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const std::vector<float> image = {-kInfinity, -2, std::nanf(""), kMost, kInfinity};
+    return run_reference(model.import(), 1, {image})[0];
+  };
+  using Truths = std::vector<double>;
+  CHECK(of("IsNaN", 0, 0) == Truths{0, 0, 1, 0, 0});
+  CHECK(of("IsInf", 1, 1) == Truths{1, 0, 0, 0, 1});
+  CHECK(of("IsInf", 1, 0) == Truths{1, 0, 0, 0, 0});
+  CHECK(of("IsInf", 0, 1) == Truths{0, 0, 0, 0, 1});
+  CHECK(of("IsInf", 0, 0) == Truths{0, 0, 0, 0, 0});
+  OnnxModel output = OnnxModel::of_image({5}, 20);
+  output.add_node("IsNaN", {"x"});
+  expect_error(ErrorKind::unsupported, {"'y' is of booleans"}, [&] { output.import(); });
 }

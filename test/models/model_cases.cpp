@@ -55,6 +55,14 @@ ModelCase plain(bool fitted, const char* name, OperatorKind kind, std::vector<st
   return {{name, std::move(kind), std::move(inputs)}, fitted};
 }
 
+// A matrix of the model times one of each image.
+MatMul by_constant(std::vector<std::int64_t> shape) {
+  MatMul op;
+  op.constant = ConstantOperand{shape, random_tensor(shape[0] * shape[1], 8)};
+  op.constant_first = true;
+  return op;
+}
+
 ChannelAffine affine(int channels) {
   ChannelAffine op;
   op.scale = random_tensor(channels, 3);
@@ -135,6 +143,15 @@ std::vector<ModelCase> model_cases() {
       plain(kHeld, "segmentation softmax", Softmax{}, {{21, 65, 65}}),
       plain(kFitted, "transpose", Transpose{{1, 2, 0}}, {{256, 56, 56}}),
       plain(kHeld, "pad", Pad{{1, 1, 1, 1}, 0}, {{128, 28, 28}}),
+      plain(kFitted, "matmul vit scores", MatMul{{1, 0, 2}, {1, 2, 0}}, {{197, 6, 64}, {197, 6, 64}}),
+      plain(kFitted, "matmul vit values", MatMul{{}, {1, 0, 2}}, {{6, 197, 197}, {197, 6, 64}}),
+      plain(kFitted, "matmul windows scores", MatMul{{}, {0, 1, 3, 2}}, {{64, 2, 49, 32}, {64, 2, 49, 32}}),
+      plain(kFitted, "matmul square product", MatMul{}, {{1, 512, 512}, {1, 512, 512}}),
+      plain(kFitted, "matmul few rows product", MatMul{}, {{8, 4, 256}, {8, 256, 1024}}),
+      plain(kHeld, "matmul yolo scores", MatMul{{0, 2, 1}, {}}, {{4, 32, 400}, {4, 32, 400}}),
+      plain(kHeld, "matmul yolo values", MatMul{{}, {0, 2, 1}}, {{4, 64, 400}, {4, 400, 400}}),
+      plain(kHeld, "matmul mixer tokens", by_constant({384, 196}), {{196, 512}}),
+      plain(kHeld, "matmul small product", MatMul{}, {{2, 16, 16}, {2, 16, 16}}),
       linear(kFitted, "resnet linear", 2048, 1000, 1),
       linear(kFitted, "alexnet linear", 9216, 4096, 0.09),
       linear(kHeld, "vgg linear", 4096, 4096, 0.1),

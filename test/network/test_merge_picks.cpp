@@ -56,3 +56,37 @@ TEST_CASE("merge_picks: what others read stays") {
   const int y = other.add("turned", Transpose{{0, 2, 1}}, {other.input({4, 5, 6})});
   unchanged(merge_picks, other.finish({y, other.add("pick", Pick{{{0, 1, 4}, {0, 2, 3}, {0, 1, 5}}}, {y})}));
 }
+
+TEST_CASE("merge_picks: channels that were the last axis are a view") {
+  GraphBuilder graph;
+  const int x = graph.add("turned", Transpose{{1, 2, 0}}, {graph.input({6, 4, 5})});
+  const auto part = [&](const char* name, std::int64_t begin, std::int64_t channels) {
+    const int taken = graph.add(name, Pick{{{0, 1, 4}, {0, 1, 5}, {begin, 1, channels}}}, {x});
+    return graph.add(std::string(name) + ".back", Transpose{{2, 0, 1}}, {taken});
+  };
+  const int first = part("first", 0, 3), second = part("second", 3, 3);
+  const Network merged = simplify(graph.finish({first, second}));
+  CHECK(kinds(merged) == "channel_view channel_view");
+  CHECK(std::get<ChannelView>(merged.operators[1].kind).begin == 3);
+}
+
+TEST_CASE("merge_picks: a view of what was another axis is picked") {
+  GraphBuilder graph;
+  int x = graph.add("turned", Transpose{{1, 2, 0}}, {graph.input({6, 4, 5})});
+  x = graph.add("rows", ChannelView{1, 2}, {x});
+  x = graph.add("columns", Pick{{{0, 1, 2}, {0, 2, 3}, {0, 1, 6}}}, {x});
+  x = graph.add("back", Transpose{{2, 0, 1}}, {x});
+  const Network merged = simplify(graph.finish({x}));
+  CHECK(kinds(merged) == "pick");
+  CHECK(std::get<Pick>(merged.operators[0].kind).axes[1].begin == 1);
+}
+
+TEST_CASE("merge_picks: views of what was another axis stay where there are several, and those of channels") {
+  GraphBuilder graph;
+  const int x = graph.add("turned", Transpose{{1, 2, 0}}, {graph.input({6, 4, 5})});
+  const int first = graph.add("first", ChannelView{0, 2}, {x}), second = graph.add("second", ChannelView{2, 2}, {x});
+  unchanged(merge_picks, graph.finish({graph.add("sum", Combine{}, {first, second})}));
+  GraphBuilder rows;
+  const int y = rows.add("rows", Pick{{{0, 1, 6}, {1, 1, 2}, {0, 1, 5}}}, {rows.input({6, 4, 5})});
+  unchanged(merge_picks, rows.finish({rows.add("channels", ChannelView{1, 2}, {y})}));
+}

@@ -118,6 +118,17 @@ TEST_CASE("reference_network: functions that are not piecewise linear") {
   CHECK(of(thresholded_relu, 0.5F) == Values{0, 0, 0, 3});
   CHECK(of(power, 3) == Values{-8, -0.125, 0.125, 27});
   CHECK(of(absolute) == Values{2, 0.5, 0.5, 3});
+  check_near(of(tangent), {2.1850398633, -0.5463024898, 0.5463024898, -0.1425465431});
+  check_near(of(sinh), {-3.6268604078, -0.5210953055, 0.5210953055, 10.0178749274});
+  check_near(of(cosh), {3.7621956911, 1.1276259652, 1.1276259652, 10.0676619958});
+  check_near(of(atan), {-1.1071487178, -0.4636476090, 0.4636476090, 1.2490457724});
+  check_near(of(asinh), {-1.4436354752, -0.4812118251, 0.4812118251, 1.8184464592});
+  const Input unit = {{3}, {-0.75F, 0.25F, 0.5F}};
+  check_near(run(Elementwise{asin}, {unit}), {-0.8480620790, 0.2526802551, 0.5235987756});
+  check_near(run(Elementwise{acos}, {unit}), {2.4188584057, 1.3181160717, 1.0471975512});
+  check_near(run(Elementwise{atanh}, {unit}), {-0.9729550745, 0.2554128119, 0.5493061443});
+  check_near(run(Elementwise{acosh}, {{{3}, {1, 1.5F, 4}}}), {0, 0.9624236501, 2.0634370689});
+  CHECK(of(shrink, 0.5F, 0.25F) == Values{-1.75, 0, 0, 2.75});
   CHECK(of(sign) == Values{-1, -1, 1, 1});
   CHECK(of(floor) == Values{-2, -1, 0, 3});
   CHECK(of(ceil) == Values{-2, 0, 1, 3});
@@ -134,6 +145,8 @@ TEST_CASE("reference_network: combinations, whose second operand may be a consta
   CHECK(run(Combine{smaller}, {a, row}) == Values{1, -2, 2, -4});
   CHECK(run(Combine{larger}, {a, row}) == Values{2, 4, 3, 4});
   CHECK(run(Combine{prelu}, {a, row}) == Values{1, -8, 3, -16});
+  const Input parts = {{1, 2, 2}, {7, -7, 1.5F, -0.25F}};
+  CHECK(run(Combine{remainder}, {parts, row}) == Values{1, -3, 1.5, -0.25});
   Combine turned{subtract};
   turned.swapped = true;
   CHECK(run(turned, {a, row}) == Values{1, 6, -1, 8});

@@ -128,3 +128,99 @@ TEST_CASE("sink_transposes: what others read, or what has two tensors or other n
   const int relu = graph.add("relu", Elementwise{}, {x});
   unchanged(sink_transposes, graph.finish({graph.add("sum", Combine{}, {x, relu})}));
 }
+
+TEST_CASE("sink_transposes: of two transposes with axes merged or split between them one is made") {
+  // Heads side by side again, then features first: merged axes that did not follow each other before.
+  GraphBuilder merged;
+  int x = merged.add("heads", Transpose{{1, 0, 2}}, {merged.input({2, 5, 8})});
+  x = merged.add("joined", Reshape{{5, 16}}, {x});
+  const Network features = after(sink_transposes, merged.finish({merged.add("first", Transpose{{1, 0}}, {x})}), 1);
+  CHECK(kinds(features) == "transpose reshape");
+  CHECK(std::get<Transpose>(features.operators[0].kind).order == std::vector<int>{0, 2, 1});
+  // Features last, split into three and heads, of which the first comes to the front.
+  GraphBuilder split;
+  int y = split.add("last", Transpose{{1, 0}}, {split.input({48, 5})});
+  y = split.add("parts", Reshape{{5, 3, 2, 8}}, {y});
+  const Network parts = after(sink_transposes, split.finish({split.add("front", Transpose{{1, 2, 0, 3}}, {y})}), 1);
+  CHECK(kinds(parts) == "reshape transpose");
+  CHECK(std::get<Transpose>(parts.operators[1].kind).order == std::vector<int>{0, 1, 3, 2});
+  // Parts that are taken out of their axis by the second, and axes that the first has put side by side.
+  GraphBuilder mixed;
+  int z = mixed.add("there", Transpose{{1, 0, 2}}, {mixed.input({4, 6, 5})});
+  z = mixed.add("joined", Reshape{{24, 5}}, {z});
+  z = mixed.add("back", Transpose{{1, 0}}, {z});
+  CHECK(kinds(after(sink_transposes, mixed.finish({z}), 1)) == "transpose reshape");
+  GraphBuilder apart;
+  int w = apart.add("there", Transpose{{1, 0}}, {apart.input({6, 4})});
+  w = apart.add("split", Reshape{{2, 2, 6}}, {w});
+  CHECK(kinds(after(sink_transposes, apart.finish({apart.add("back", Transpose{{0, 2, 1}}, {w})}), 1)) ==
+        "reshape transpose");
+  GraphBuilder overlapping;
+  int v = overlapping.add("there", Transpose{{1, 0}}, {overlapping.input({6, 4})});
+  v = overlapping.add("other", Reshape{{8, 3}}, {v});
+  unchanged(sink_transposes, overlapping.finish({overlapping.add("back", Transpose{{1, 0}}, {v})}));
+}
+
+TEST_CASE("sink_transposes: axes of one element stand anywhere") {
+  GraphBuilder graph;
+  int x = graph.add("there", Transpose{{2, 0, 1}}, {graph.input({5, 1, 4})});
+  x = graph.add("without", Reshape{{4, 5}}, {x});
+  CHECK(kinds(simplify(graph.finish({graph.add("back", Transpose{{1, 0}}, {x})}))) == "reshape");
+  GraphBuilder more;
+  int y = more.add("there", Transpose{{1, 0}}, {more.input({5, 4})});
+  y = more.add("with", Reshape{{1, 4, 1, 5, 1}}, {y});
+  const Network network = simplify(more.finish({more.add("back", Transpose{{3, 0, 4, 1, 2}}, {y})}));
+  CHECK(kinds(network) == "reshape");
+}
+
+TEST_CASE("sink_transposes: products read parts of channels and heads as they lie") {
+  // Queries, keys and values of one layer, as slices of its last axis or as parts before the batch.
+  for (const bool by_slices : {true, false}) {
+    GraphBuilder graph;
+    const int made = graph.input({3 * 2 * 8, 5});
+    int x = graph.add("tokens", Transpose{{1, 0}}, {made});
+    if (!by_slices) {
+      x = graph.add("parts", Reshape{{5, 3, 2, 8}}, {x});
+      x = graph.add("front", Transpose{{1, 2, 0, 3}}, {x});
+    }
+    std::vector<int> part;
+    for (const int i : {0, 1, 2}) {
+      const std::string name = "part" + std::to_string(i);
+      if (by_slices) {
+        const int slice = graph.add(name, Pick{{{0, 1, 5}, {16 * i, 1, 16}}}, {x});
+        const int heads = graph.add(name + ".heads", Reshape{{5, 2, 8}}, {slice});
+        part.push_back(graph.add(name + ".first", Transpose{{1, 0, 2}}, {heads}));
+      } else {
+        const int view = graph.add(name, ChannelView{i, 1}, {x});
+        part.push_back(graph.add(name + ".alone", Reshape{{2, 5, 8}}, {view}));
+      }
+    }
+    const int keys = graph.add("keys", Transpose{{0, 2, 1}}, {part[1]});
+    const int scores = graph.add("scores", MatMul{}, {part[0], keys});
+    const int seen = graph.add("seen", MatMul{}, {scores, part[2]});
+    const Network direct = simplify(graph.finish({seen}));
+    INFO(print(direct));
+    CHECK(kinds(direct).find("transpose") == std::string::npos);
+    CHECK(kinds(direct).find("pick") == std::string::npos);
+  }
+}
+
+TEST_CASE("sink_transposes: a stream of sums is transposed once, not by each that is added to it") {
+  GraphBuilder graph;
+  int x = graph.add("relu", Elementwise{}, {graph.input({5, 4, 6})});  // tokens first, features last
+  for (const std::string block : {"a", "b", "c"}) {
+    const int normal = graph.add(block + ".norm", Normalize{Normalization::deviation, {2}, 0.1F}, {x});
+    const int there = graph.add(block + ".there", Transpose{{2, 0, 1}}, {normal});
+    const int made = graph.add(block + ".layer", ChannelAffine{std::vector<float>(6, 2), {1, 2, 3, 4, 5, 6}}, {there});
+    x = graph.add(block + ".sum", Combine{}, {x, graph.add(block + ".back", Transpose{{1, 2, 0}}, {made})});
+  }
+  const Network network = simplify(graph.finish({x}));
+  INFO(print(network));
+  int transposes = 0;
+  for (const Operator& op : network.operators) transposes += std::holds_alternative<Transpose>(op.kind);
+  CHECK(transposes == 3);  // to where features are channels, for the sum and the first layer, and back
+  // What nobody transposes back stays as it is.
+  GraphBuilder once;
+  const int y = once.input({5, 4, 6}), z = once.add("back", Transpose{{1, 2, 0}}, {once.input({6, 5, 4})});
+  unchanged(sink_transposes, once.finish({once.add("relu", Elementwise{}, {once.add("sum", Combine{}, {y, z})})}));
+}

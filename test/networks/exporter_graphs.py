@@ -165,6 +165,23 @@ def summed_by_labels(seed):
     return g.model(einsum("bi,bmc->bcim", means, both), 12, [6, 6, 4])
 
 
+def seldom_functions(seed):
+    """Functions that few networks have, each of what it takes, and what depends on them."""
+    g = Graph(seed)
+    x = g.node("Conv", "x", g.normal(2, CHANNELS, 1, 1))
+    sine, above_one = g.node("Sin", x), g.node("Add", g.node("Exp", x), g.constant(1.0, np.float32))
+    inside = g.node("Mul", sine, g.constant(0.9, np.float32))
+    steep = g.node("Sinh", x)
+    made = [g.node("Asin", sine), g.node("Acos", sine), g.node("Atanh", inside), g.node("Acosh", above_one), steep,
+            g.node("Cosh", x), g.node("Atan", steep), g.node("Asinh", steep), g.node("Tan", inside),
+            g.node("Shrink", x, lambd=0.25, bias=0.125), g.node("Mod", steep, g.constant(0.75, np.float32), fmod=1),
+            g.node("Hardmax", x, axis=-1)]
+    rest = g.node("Mod", steep, above_one, fmod=1)
+    bad = g.node("Or", g.node("IsNaN", rest), g.node("IsInf", rest, detect_negative=0))
+    made.append(g.node("Where", bad, g.constant(0.0, np.float32), rest))
+    return g.model(g.node("Concat", *made, axis=1), 13, [26, HEIGHT, WIDTH])
+
+
 class ChannelsLast(Graph):
     """Layers of Keras as tf2onnx writes them before it optimizes: each operator of ONNX between transposes."""
 
@@ -248,6 +265,20 @@ def keras_unet(seed):
     return g.model(g.node("Sigmoid", g.conv(joined, 8, 2)), 13, [16, 16, 2], (16, 16, 3))
 
 
+def keras_splits(seed):
+    """Channels that are shared out, an image that is cropped, and coordinates of the pixels beside what was computed."""
+    g = ChannelsLast(seed)
+    x = g.node("Relu", g.norm(g.conv("x", 3, 16, 3), 16))
+    first = g.node("Split", x, g.constant([6, 10]), outputs=2, axis=3)
+    y = g.node("Add", g.conv(first, 6, 8, 3), g.conv(f"{first}.1", 10, 8))
+    y = g.node("Slice", g.node("Relu", y), g.constant([1, 2]), g.constant([-1, 14]), g.constant([1, 2]), g.constant([1, 1]))
+    rows, cols = np.meshgrid(np.linspace(-1, 1, 14), np.linspace(-1, 1, 12), indexing="ij")
+    places = g.node("Expand", g.constant(np.stack([rows, cols], axis=2)[np.newaxis], np.float32),
+                    g.node("Concat", g.size("x", 0), g.constant([1, 1, 1]), axis=0))
+    y = g.node("Relu", g.conv(g.node("Concat", y, places, axis=-1), 10, 8, 3))
+    return g.model(g.node("Gather", g.conv(y, 8, 6), g.constant([1, 3, 5]), axis=3), 13, [14, 12, 3], (16, 16, 3))
+
+
 def paddle_block(seed):
     """Of PaddlePaddle: swish and hard_swish in parts, scales as Mul and Add of lists, axes before the batch is known."""
     g = Graph(seed)
@@ -270,9 +301,9 @@ def paddle_block(seed):
     return g.model(g.node("Softmax", g.node("Identity", scores), axis=1), 13, [5])
 
 
-CHANNELS_LAST = [keras_mobilenet, keras_resnet_v2, keras_unet]
+CHANNELS_LAST = [keras_mobilenet, keras_resnet_v2, keras_unet, keras_splits]
 GRAPHS = [standardised_by_means, standardised_by_a_batch_norm, shuffled, same_padding, branched, repeated_filter,
-          summed_by_labels, paddle_block, *CHANNELS_LAST]
+          summed_by_labels, seldom_functions, paddle_block, *CHANNELS_LAST]
 
 
 def write_graphs(folder, seed, graphs=None):

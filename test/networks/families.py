@@ -585,6 +585,32 @@ def vision_transformer(g):
     return g.model(g.linear(g.flatten(mixed), 10, 3 * features))
 
 
+def class_token_transformer(g):
+    """Large patches, a token more that is the same for each image, and heads whose parts come before the batch: as timm."""
+    heads, size, tokens = 2, 8, 5
+    features = heads * size
+    patches = g.conv("input", features, 16, 16, pad=0)
+    x = g.transpose(g.reshape(patches, 0, features, -1, channels=tokens - 1), 0, 2, 1, channels=tokens - 1)
+    wanted = g.node("Concat", [g.size_of(x, 0), g.sizes(-1, -1)], axis=0)
+    ones = g.node("ConstantOfShape", [g.sizes(3)], value=numpy_helper.from_array(np.ones(1, np.int64)))
+    open_axes = g.node("Equal", [wanted, g.node("Mul", [ones, g.constant(-1, np.int64)])])
+    token = g.node("Expand", [g.constant(g.random.standard_normal((1, 1, features))), g.node("Where", [open_axes, ones, wanted])])
+    x = g.add(g.node("Concat", [token, x], channels=tokens, axis=1),
+              g.constant(0.1 * g.random.standard_normal((1, tokens, features))))
+    for _ in range(2):
+        numbers = [g.constant(np.linspace(0.8, 1.2, features)), g.constant(np.linspace(-0.1, 0.1, features))]
+        y = g.node("LayerNormalization", [x, *numbers], axis=-1, epsilon=1e-6)
+        y = g.reshape(g.matmul(y, 3 * features, features), -1, tokens, 3, heads, size, channels=tokens)
+        parts = g.node("Split", [g.transpose(y, 2, 0, 3, 1, 4, channels=3), g.sizes(1, 1, 1)], outputs=3, axis=0)
+        q, k, v = (g.node("Squeeze", [part, g.sizes(0)], channels=heads) for part in parts)
+        scores = g.node("MatMul", [g.node("Mul", [q, g.constant(size**-0.25)]),
+                                   g.node("Mul", [g.transpose(k, 0, 1, 3, 2), g.constant(size**-0.25)])])
+        seen = g.transpose(g.node("MatMul", [g.node("Softmax", [scores], axis=-1), v]), 0, 2, 1, 3, channels=tokens)
+        x = g.add(x, g.matmul(g.reshape(seen, -1, tokens, features, channels=tokens), features, features))
+        x = g.add(x, g.matmul(g.gelu(g.matmul(x, 2 * features, features)), features, 2 * features))
+    return g.model(g.linear(g.node("Gather", [x, g.constant(0, np.int64)], axis=1), 10, features))
+
+
 def center_net(g):
     """Boxes by their centres: peaks of a heat map are what the largest of each neighbourhood leaves as it is."""
     x = conv_norm(g, conv_norm(g, "input", 16, 3, 2, act=g.relu), 24, 3, 2, act=g.relu)
@@ -631,7 +657,7 @@ def quantized(g):
 FAMILIES = {make.__name__: make for make in (
     resnext, densenet, mobilenet_v2, mobilenet_v3, mnasnet, shufflenet_v2, efficientnet, regnet, inception_v3, convnext,
     ghostnet, res2net, nf_resnet, cspnet, sknet, resnest, fcn, deeplab_v3, lraspp, yolo_v5, yolo_v8, ssd_lite,
-    detections, yolo_v11, vision_transformer, center_net, quantized)}
+    detections, yolo_v11, vision_transformer, class_token_transformer, center_net, quantized)}
 FAMILIES |= {"unet_nearest": unet_nearest, "unet_linear": unet_linear, "unet_transposed": unet_transposed,
              "unet_overlapping": unet_overlapping, "unet_shuffled": unet_shuffled}
 

@@ -100,10 +100,12 @@ def file_names(names):
 
 
 def save(folder, tensors):
-    """Writes each tensor; returns the list of names and files, in the given order."""
+    """Writes each tensor, booleans as 0 and 1; returns the list of names and files, in the given order."""
     folder.mkdir(parents=True, exist_ok=True)
     files = file_names(tensors)
     for name, values in tensors.items():
+        if values.dtype == bool:
+            values = values.astype(np.float32)
         np.save(folder / files[name], np.ascontiguousarray(values))
     return [{"name": name, "file": f"{folder.name}/{files[name]}"} for name in tensors]
 

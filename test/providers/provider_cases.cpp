@@ -310,9 +310,25 @@ std::vector<OperatorCase> function_cases() {
     add({within, -0.5F, 0.125F}, scale);
     add({within, 0.25F, std::numeric_limits<float>::max()}, scale);
     add({within, -std::numeric_limits<float>::max(), 0}, scale);
+    add({atan}, scale);
+    add({asinh}, scale);
+    add({shrink, 0.25F, 0.125F}, scale);
+    add({shrink, 0.125F, 0.5F}, scale);
   }
   add({exp}, 1);
   add({exp}, 3);
+  for (const float scale : {0.01F, 0.6F, 1.0F}) {
+    for (const ElementFunction function : {tangent, sinh, cosh, asin, acos, atanh}) add({function}, scale);
+  }
+  for (const ElementFunction function : {sinh, cosh}) add({function}, 5);
+  for (const ElementFunction function : {atan, asinh}) add({function}, 1e6F);
+  add({tangent}, 0.5F, 22);
+  add({asin}, 0.01F, -0.98F);
+  add({acos}, 0.01F, 0.98F);
+  add({acos}, 0.01F, -0.98F);
+  add({acosh}, 0.01F, 1.02F);
+  add({acosh}, 10, 11.5F);
+  add({acosh}, 1e6F, 2e6F);
   add({power, -2}, 1, 3);
   add({power, 1.5F}, 1, 2);
   add({power, 0.5F}, 1, 2);
@@ -368,8 +384,15 @@ std::vector<OperatorCase> operand_cases() {
   add_all({2, 3, 4, 5}, {1, 3, 1, 5}, multiply, false);
   add_all({2, 3, 4, 5}, {1, 1, 1, 5}, add, false);
   add_all({4, 3, 2, 2, 3}, {4, 1, 1, 2, 1}, add, true);
-  for (const Combination combination : {equal, less, less_or_equal, keep, drop}) {
+  for (const Combination combination : {equal, less, less_or_equal, keep, drop, remainder}) {
     add_all(odd, {3, 1, 1}, combination, false);
+  }
+  add_all(odd, odd, remainder, false);
+  add_all(odd, {1, 7, 5}, remainder, true);
+  for (const float by : {0.001F, 0.3F, 2.5F, -0.75F}) {
+    Combine rest{remainder};
+    rest.constant = ConstantOperand{{1, 1, 1}, {by}};
+    cases.push_back({fmt::format("remainder_by_{}", by), rest, {odd}, 1e-7});
   }
   add_all(odd, odd, keep, true);
   add_all(odd, {1, 7, 5}, less, true);
@@ -855,6 +878,8 @@ std::vector<OperatorCase> network_cases() {
       {"convnext_norm", Normalize{Normalization::deviation, {0}, 1e-3F}, {{96, 56, 56}}, kPowers},
       {"convnext_norm_of_rows", Normalize{Normalization::deviation, {2}, 1e-3F}, {{56, 56, 96}}, kPowers},
       {"instance_norm", Normalize{Normalization::deviation, {1, 2}, 1e-3F}, {stage}, kPowers},
+      {"vit_scores", MatMul{{1, 0, 2}, {1, 2, 0}}, {{197, 6, 64}, {197, 6, 64}}, kSummed},
+      {"vit_values", MatMul{{}, {1, 0, 2}}, {{6, 197, 197}, {197, 6, 64}}, kSummed},
       {"softmax_of_rows", Normalize{Normalization::softmax, {2}, 1e-3F}, {{8, 196, 196}}, kPowers},
       {"alexnet_sparse_linear", linear(9216, 4096, true, Activation::relu, 0.09), {{9216}}, kSummed},
       {"vgg_sparse_linear", linear(25088, 1000, true, Activation::relu, 0.04), {{25088}}, kSummed},

@@ -41,6 +41,23 @@ TEST_CASE("providers: element by element and channel by channel") { check_all(ch
 TEST_CASE("providers: functions where they have their ends, roots and steps") { check_all(function_cases()); }
 TEST_CASE("providers: second operands that repeat values along any axes, and constants") { check_all(operand_cases()); }
 TEST_CASE("providers: products of matrices") { check_all(matmul_cases()); }
+TEST_CASE("providers: a product of matrices has several tiles for those who measure, the best by its model first") {
+  const OperatorCase edge = {"product", MatMul{}, {{2, 70, 40}, {2, 40, 70}}, 2e-5};
+  const Network network = network_of(edge);
+  const Task task = task_of(network, network.operators.back(), {});
+  const Provider& matmul = *find_provider("matmul");
+  const std::vector<Candidate> all = matmul.propose(task, {.count = 100});
+  REQUIRE(all.size() == 6);
+  ProviderCheck check;
+  check.tolerance = edge.tolerance;
+  for (const Candidate& candidate : all) {
+    CHECK(candidate.estimate.us >= all.front().estimate.us);
+    CHECK(check_candidate(network, network.operators.back(), candidate, check) == "");
+    CHECK(matmul.propose(task, {.plan = matmul.brief(candidate.plan)}) == std::vector{candidate});
+  }
+  CHECK(matmul.propose(task, {}) == std::vector{all.front()});
+  CHECK(matmul.propose(task, {.count = 2}).size() == 2);
+}
 TEST_CASE("providers: reductions and normalizations along any axes") { check_all(group_cases()); }
 TEST_CASE("providers: normalizations") { check_all(normalization_cases()); }
 TEST_CASE("providers: copies") { check_all(copy_cases()); }

@@ -21,6 +21,11 @@ std::int64_t axis_of(const Node& node, std::int64_t axis, std::int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+std::int64_t with_batch_first(std::int64_t axis, std::int64_t batch) {
+  if (axis == batch) return 0;
+  return axis < batch ? axis + 1 : axis;
+}
+
 Extents axes_of(const Node& node, Extents axes, std::int64_t rank) {
   for (std::int64_t& axis : axes) axis = axis_of(node, axis, rank);
   std::sort(axes.begin(), axes.end());

@@ -15,6 +15,8 @@ Extents with_batch(const Extents& shape);
 
 // An axis counted from the front. Throws Error(bad_input) for none of `rank`.
 std::int64_t axis_of(const Node& node, std::int64_t axis, std::int64_t rank);
+// What an axis of a tensor is whose batch is axis `batch`, when the batch is put first; 0 is the batch.
+std::int64_t with_batch_first(std::int64_t axis, std::int64_t batch);
 // Sorted and counted from the front, each once.
 Extents axes_of(const Node& node, Extents axes, std::int64_t rank);
 

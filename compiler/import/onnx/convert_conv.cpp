@@ -36,11 +36,6 @@ std::pair<std::int64_t, std::int64_t> filter_of(const Node& node, const StoredTe
   if (shape[0] > kMaxChannels || shape[1] > kMaxChannels) {
     node.unsupported("its weights {} exceed burin's limit of {} channels", text, kMaxChannels);
   }
-  const std::pair<std::int64_t, std::int64_t> filter = {row ? 1 : shape[2], shape.back()};
-  if (filter.first > kMaxKernelExtent || filter.second > kMaxKernelExtent) {
-    node.unsupported("its weights {} have a {}x{} kernel; burin's limit is {} rows and columns", text, filter.first,
-                     filter.second, kMaxKernelExtent);
-  }
   if (weight.elements() > kMaxLayerWeights) {
     node.unsupported("its weights {} exceed burin's limit of {} weights", text, kMaxLayerWeights);
   }
@@ -48,7 +43,31 @@ std::pair<std::int64_t, std::int64_t> filter_of(const Node& node, const StoredTe
       kernel && *kernel != std::vector<std::int64_t>(shape.begin() + 2, shape.end())) {
     node.bad_input("attribute 'kernel_shape' is [{}], but its weights have the shape {}", numbers_text(*kernel), text);
   }
-  return filter;
+  return {row ? 1 : shape[2], shape.back()};
+}
+
+bool is_too_large(const ConvShape& shape) {
+  return shape.kernel_h > kMaxKernelExtent || shape.kernel_w > kMaxKernelExtent;
+}
+
+// Windows that lie side by side and fill the image.
+bool has_patches(const ConvShape& shape) {
+  return shape.stride_h == shape.kernel_h && shape.stride_w == shape.kernel_w && shape.dilation_h == 1 &&
+         shape.dilation_w == 1 && shape.pad == Padding{} && shape.in_h % shape.kernel_h == 0 &&
+         shape.in_w % shape.kernel_w == 0;
+}
+
+// The image whose pixels are these windows, each with all values of one as its channels, in the order of weights; what
+// is left to do of the convolution is `shape`.
+int emit_patches(const Node& node, GraphBuilder& graph, int x, ConvShape& shape) {
+  const std::int64_t in = shape.in_channels, rows = shape.kernel_h, cols = shape.kernel_w;
+  const std::int64_t made_h = shape.in_h / rows, made_w = shape.in_w / cols;
+  shape.in_channels = checked_int(node, in * rows * cols, 1, kMaxChannels, "the number of values of its windows");
+  shape.in_h = static_cast<int>(made_h), shape.in_w = static_cast<int>(made_w);
+  shape.kernel_h = shape.kernel_w = shape.stride_h = shape.stride_w = 1;
+  x = graph.emit_inner(node, "windows", Reshape{{in, made_h, rows, made_w, cols}}, {x});
+  x = graph.emit_inner(node, "turned", Transpose{{0, 2, 4, 1, 3}}, {x});
+  return graph.emit_inner(node, "patches", Reshape{{in * rows * cols, made_h, made_w}}, {x});
 }
 
 // One value for each output: a list, or for Gemm also a row of a matrix, or one number that is meant for all.
@@ -220,7 +239,7 @@ void convert_conv(const Node& node, GraphBuilder& graph) {
   const int x = graph.activation(node, 0);
   const bool row = graph.shape(x).size() == 2;
   const auto [kernel_h, kernel_w] = filter_of(node, weight, row);
-  const AsImage input = image_of(node, graph, x);
+  AsImage input = image_of(node, graph, x);
   const std::vector<std::int64_t>& image = input.shape;
 
   ConvLayer layer;
@@ -241,6 +260,14 @@ void convert_conv(const Node& node, GraphBuilder& graph) {
   shape.in_w = checked_int(node, image[2], 1, kMaxSpatialExtent, "the columns of its input");
   shape.kernel_h = static_cast<int>(kernel_h), shape.kernel_w = static_cast<int>(kernel_w);
   read_window(node, image[1], image[2], row, shape);
+  if (is_too_large(shape) && has_patches(shape)) input.tensor = emit_patches(node, graph, input.tensor, shape);
+  if (is_too_large(shape)) {
+    node.unsupported(
+        "its weights {} have a {}x{} kernel; burin's limit is {} rows and columns, but for windows side by side that "
+        "fill "
+        "the image",
+        extents_text(weight.shape()), kernel_h, kernel_w, kMaxKernelExtent);
+  }
 
   layer.weights = graph.floats(node, weight, "weight");
   graph.apply_zero_threshold(layer.weights);

@@ -31,8 +31,15 @@ struct NamedFunction {
 };
 constexpr NamedFunction kPlainFunctions[] = {
     {"Abs", ElementFunction::absolute},
+    {"Acos", ElementFunction::acos},
+    {"Acosh", ElementFunction::acosh},
+    {"Asin", ElementFunction::asin},
+    {"Asinh", ElementFunction::asinh},
+    {"Atan", ElementFunction::atan},
+    {"Atanh", ElementFunction::atanh},
     {"Ceil", ElementFunction::ceil},
     {"Cos", ElementFunction::cosine},
+    {"Cosh", ElementFunction::cosh},
     {"Erf", ElementFunction::erf},
     {"Exp", ElementFunction::exp},
     {"Floor", ElementFunction::floor},
@@ -45,9 +52,11 @@ constexpr NamedFunction kPlainFunctions[] = {
     {"Sigmoid", ElementFunction::sigmoid},
     {"Sign", ElementFunction::sign},
     {"Sin", ElementFunction::sine},
+    {"Sinh", ElementFunction::sinh},
     {"Softplus", ElementFunction::softplus},
     {"Softsign", ElementFunction::softsign},
     {"Sqrt", ElementFunction::sqrt},
+    {"Tan", ElementFunction::tangent},
     {"Tanh", ElementFunction::tanh},
 };
 
@@ -97,6 +106,12 @@ void convert_gelu(const Node& node, GraphBuilder& graph) {
 
 void convert_thresholded_relu(const Node& node, GraphBuilder& graph) {
   emit_function(node, graph, ElementFunction::thresholded_relu, node.attributes().number("alpha", 1));
+}
+
+void convert_shrink(const Node& node, GraphBuilder& graph) {
+  constexpr float kDefaultLambda = 0.5F;
+  emit_function(node, graph, ElementFunction::shrink, node.attributes().number("lambd", kDefaultLambda),
+                node.attributes().number("bias", 0));
 }
 
 void convert_neg(const Node& node, GraphBuilder& graph) { emit_scaled(node, graph, graph.activation(node, 0), -1); }

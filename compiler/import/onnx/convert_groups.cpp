@@ -13,6 +13,7 @@ namespace burin {
 namespace {
 
 constexpr float kDefaultNormEpsilon = 1e-5F;
+constexpr std::int64_t kExactFloats = std::int64_t{1} << 24;  // whole numbers that floats tell apart
 
 // One number for each of `count`, along the first of so many axes.
 ConstantOperand first_axis_list(const Node& node, GraphBuilder& graph, int input, std::int64_t count, std::size_t axes,
@@ -68,15 +69,19 @@ void emit_trailing(const Node& node, GraphBuilder& graph, Normalization normaliz
   graph.emit(node, std::move(op), {x});
 }
 
-// Of softmax and its logarithm: before that opset over the axis and all that follow.
-void emit_softmax(const Node& node, GraphBuilder& graph, Normalization normalization) {
+// Of softmax and its kin: before that opset over the axis and all that follow.
+std::vector<int> softmax_axes(const Node& node, GraphBuilder& graph, const std::vector<std::int64_t>& shape) {
   constexpr int kOneAxisOpset = 13;
   const bool one_axis = node.opset() >= kOneAxisOpset;
+  const std::int64_t given = node.attributes().integer("axis", one_axis ? -1 : 1);
+  return one_axis ? image_axes(node, graph, {given}, shape, "softmax")
+                  : trailing_axes(node, graph, given, shape, "softmax");
+}
+
+void emit_softmax(const Node& node, GraphBuilder& graph, Normalization normalization) {
   const int x = graph.activation(node, 0);
   const std::vector<std::int64_t> shape = graph.shape(x);
-  const std::int64_t given = node.attributes().integer("axis", one_axis ? -1 : 1);
-  std::vector<int> axes = one_axis ? image_axes(node, graph, {given}, shape, "softmax")
-                                   : trailing_axes(node, graph, given, shape, "softmax");
+  std::vector<int> axes = softmax_axes(node, graph, shape);
   // Axes of extent 1 change nothing; the softmax over channels has kernels of its own.
   std::vector<int> wide;
   std::ranges::copy_if(axes, std::back_inserter(wide),
@@ -161,6 +166,29 @@ void convert_mean_variance_normalization(const Node& node, GraphBuilder& graph) 
 }
 
 void convert_softmax(const Node& node, GraphBuilder& graph) { emit_softmax(node, graph, Normalization::softmax); }
+// One where the largest value is, of several that are as large the first. The largest get numbers that fall from the
+// first to the last of their group, of which again the largest is found.
+void convert_hardmax(const Node& node, GraphBuilder& graph) {
+  const int x = graph.activation(node, 0);
+  const std::vector<std::int64_t> shape = graph.shape(x);
+  const std::vector<int> axes = softmax_axes(node, graph, shape);
+  ConstantOperand falling{std::vector<std::int64_t>(shape.size(), 1), {}};
+  for (const int axis : axes) falling.shape[static_cast<std::size_t>(axis)] = shape[static_cast<std::size_t>(axis)];
+  const std::int64_t count = saturating_product(falling.shape);
+  if (count > kExactFloats) {
+    node.unsupported("it is over {} values; burin's limit is {} (kExactFloats)", count, kExactFloats);
+  }
+  graph.count_weights(node, count);
+  for (std::int64_t i = count; i > 0; --i) falling.values.push_back(static_cast<float>(i));
+  const int largest = graph.emit_inner(node, "largest", Reduce{Statistic::largest, axes}, {x});
+  const int all = graph.emit_inner(node, "all", Combine{Combination::equal}, {x, largest});
+  Combine by_place{Combination::multiply};
+  by_place.constant = std::move(falling);
+  const int places = graph.emit_inner(node, "places", std::move(by_place), {all});
+  const int first = graph.emit_inner(node, "first", Reduce{Statistic::largest, axes}, {places});
+  graph.emit(node, Combine{Combination::equal}, {places, first});
+}
+
 void convert_log_softmax(const Node& node, GraphBuilder& graph) {
   emit_softmax(node, graph, Normalization::log_softmax);
 }

@@ -4,6 +4,7 @@
 
 #include "compiler/import/onnx/axes.h"
 #include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/moves.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"
@@ -50,13 +51,32 @@ Extents image_reshape(const Node& node, GraphBuilder& graph, const std::vector<S
   return resolve(node, rest, image, elements);
 }
 
+// A constant among what is joined: the same for each image.
+int joined_constant(const Node& node, GraphBuilder& graph, int input, const Extents& like) {
+  const StoredTensor tensor = graph.constant(node, input, "operand");
+  const Extents& shape = tensor.shape();
+  if (shape.size() != like.size() + 1 || shape[0] != 1 || tensor.elements() == 0) {
+    node.unsupported(
+        "its constant {} has the shape {}, what it is joined with {} for each image; burin joins constants that are "
+        "the "
+        "same for each image, whose first axis is 1",
+        in_quotes(node.input(input)), extents_text(shape), shape_text(like));
+  }
+  return emit_constant(node, graph, {{shape.begin() + 1, shape.end()}, graph.floats(node, tensor, "operand")});
+}
+
 }  // namespace
 
 void convert_concat(const Node& node, GraphBuilder& graph) {
   if (!node.attributes().has("axis")) node.bad_input("lacks the attribute 'axis'");
   const std::int64_t axis = node.attributes().integer("axis", 0);
+  int first = 0;
+  while (!graph.is_activation(node, first)) ++first;  // not all are constants: those are evaluated
+  const Extents like = graph.shape(graph.activation(node, first));
   std::vector<int> inputs;
-  for (int i = 0; i < node.inputs(); ++i) inputs.push_back(graph.activation(node, i));
+  for (int i = 0; i < node.inputs(); ++i) {
+    inputs.push_back(graph.is_activation(node, i) ? graph.activation(node, i) : joined_constant(node, graph, i, like));
+  }
   const auto rank = static_cast<std::int64_t>(graph.shape(inputs[0]).size()) + 1;
   const std::int64_t from_front = axis_of(node, axis, rank);
   if (from_front == 0) node.unsupported("it joins batches (axis 0); burin joins what belongs to one image");
@@ -85,40 +105,54 @@ void convert_reshape(const Node& node, GraphBuilder& graph) {
 
 void convert_squeeze(const Node& node, GraphBuilder& graph) {
   const std::optional<Extents> axes = graph.list(node, "axes", 1, kAxesAreAnInput);
-  const Extents shape = with_batch(graph.shape(graph.activation(node, 0)));
+  const int x = graph.activation_by_any_batch(node, 0);
+  const std::int64_t batch = graph.batch_axis(node, 0);
+  const Extents shape = with_batch(graph.shape(x));
   Extents dropped;
   if (axes) {
     dropped = axes_of(node, *axes, static_cast<std::int64_t>(shape.size()));
+    for (std::int64_t& axis : dropped) axis = with_batch_first(axis, batch);
+    std::ranges::sort(dropped);
   } else {
     // A batch that may hold several images stays.
     for (std::size_t i = graph.fixed_batch == 1 ? 0 : 1; i < shape.size(); ++i) {
       if (shape[i] == 1) dropped.push_back(static_cast<std::int64_t>(i));
     }
   }
-  if (!dropped.empty() && dropped[0] == 0) node.unsupported("it drops the batch (axis 0)");
+  if (!dropped.empty() && dropped[0] == 0) node.unsupported("it drops the batch (axis {})", batch);
   const Extents left = squeezed(node, shape, dropped);
-  emit_reshape(node, graph, {left.begin() + 1, left.end()});
+  graph.emit(node, Reshape{{left.begin() + 1, left.end()}}, {x});
+  // Axes before the batch are one less with the batch first.
+  const std::int64_t before = std::ranges::count_if(dropped, [&](std::int64_t axis) { return axis <= batch; });
+  graph.mark_batch_axis(node.output(), batch - before);
 }
 
 void convert_unsqueeze(const Node& node, GraphBuilder& graph) {
   const std::optional<Extents> axes = graph.list(node, "axes", 1, kAxesAreAnInput);
   if (!axes) node.bad_input("lacks its axes");
-  Extents shape = with_batch(graph.shape(graph.activation(node, 0)));
+  const int x = graph.activation_by_any_batch(node, 0);
+  std::int64_t batch = graph.batch_axis(node, 0);
+  Extents shape = with_batch(graph.shape(x));
   const std::size_t rank = shape.size() + axes->size();
   if (rank > static_cast<std::size_t>(kMaxTensorRank)) node.bad_input("it makes a tensor of {} axes", rank);
   for (const std::int64_t axis : axes_of(node, *axes, static_cast<std::int64_t>(rank))) {
-    if (axis == 0) node.unsupported("it puts an axis before the batch");
-    shape.insert(shape.begin() + axis, 1);
+    if (axis <= batch) ++batch;
+    shape.insert(shape.begin() + with_batch_first(axis, batch), 1);
   }
-  emit_reshape(node, graph, {shape.begin() + 1, shape.end()});
+  graph.emit(node, Reshape{{shape.begin() + 1, shape.end()}}, {x});
+  graph.mark_batch_axis(node.output(), batch);
 }
 
 void convert_transpose(const Node& node, GraphBuilder& graph) {
-  const Extents order = read_order(node, with_batch(graph.shape(graph.activation(node, 0))).size());
-  if (order.empty() || order[0] != 0) node.unsupported("it moves the batch away from the first axis");
+  const int x = graph.activation_by_any_batch(node, 0);
+  const std::int64_t batch = graph.batch_axis(node, 0);
+  const Extents order = read_order(node, with_batch(graph.shape(x)).size());
   Transpose transpose;
-  for (std::size_t i = 1; i < order.size(); ++i) transpose.order.push_back(static_cast<int>(order[i]) - 1);
-  graph.emit(node, std::move(transpose), {graph.activation(node, 0)});
+  for (const std::int64_t axis : order) {
+    if (axis != batch) transpose.order.push_back(static_cast<int>(with_batch_first(axis, batch)) - 1);
+  }
+  graph.emit(node, std::move(transpose), {x});
+  graph.mark_batch_axis(node.output(), std::ranges::find(order, batch) - order.begin());
 }
 
 }  // namespace burin

@@ -95,6 +95,25 @@ void convert_not(const Node& node, GraphBuilder& graph) {
   graph.emit(node, Elementwise{ElementFunction::within, 0, 0}, {graph.activation(node, 0)});
 }
 
+// A NaN is what differs from itself.
+void convert_is_nan(const Node& node, GraphBuilder& graph) {
+  const int x = graph.activation(node, 0);
+  graph.emit(node, Combine{Combination::equal, Elementwise{ElementFunction::within, 0, 0}}, {x, x});
+}
+
+// An infinity is beyond the largest float.
+void convert_is_inf(const Node& node, GraphBuilder& graph) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  int x = graph.activation(node, 0);
+  const bool below = node.attributes().boolean("detect_negative", true);
+  const bool above = node.attributes().boolean("detect_positive", true);
+  if (below && above) x = graph.emit_inner(node, "size", Elementwise{ElementFunction::absolute}, {x});
+  const Elementwise cut{ElementFunction::clip, above ? 0 : -kMost, above ? kMost : 0};
+  const int finite = graph.emit_inner(node, "finite", cut, {x});
+  // Where neither counts, nothing is less than itself.
+  graph.emit(node, Combine{Combination::less}, above ? std::vector{finite, x} : std::vector{x, below ? finite : x});
+}
+
 // What is not chosen counts as a number of the model, or as zero, so that the two parts are one sum.
 void convert_where(const Node& node, GraphBuilder& graph) {
   constexpr int kYes = 1, kNo = 2;

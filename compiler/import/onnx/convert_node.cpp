@@ -25,8 +25,8 @@ constexpr std::string_view kOfAnything[] = {"Constant", "Dropout", "Identity", "
 constexpr std::string_view kOfShapes[] = {"Shape", "Size"};
 constexpr std::string_view kBranch = "If";
 // Of activations: what gives booleans, and what takes them; those that move values keep their type.
-constexpr std::string_view kGiveBooleans[] = {"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
-                                              "Not", "Or",    "Xor"};
+constexpr std::string_view kGiveBooleans[] = {
+    "And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"};
 constexpr std::string_view kTakeBooleans[] = {"And", "Cast", "CastLike", "Equal", "Not", "Or", "Where", "Xor"};
 constexpr std::string_view kMoves[] = {"Concat", "DepthToSpace", "Dropout", "Expand",    "Flatten",
                                        "Gather", "Identity",     "Reshape", "Slice",     "SpaceToDepth",
@@ -137,6 +137,8 @@ void convert_node(const ::onnx::NodeProto& proto, std::string name, int opset, G
   } else if (is_standard_domain(proto.domain()) && node.op() == kBranch) {
     check_inputs(node, 1, 1);
     inline_branch(node, graph);
+  } else if (is_standard_domain(proto.domain()) && repeats_constant_for_images(node, graph)) {
+    convert_constant_of_images(node, graph);
   } else if (fold != nullptr && graph.all_constant(node)) {
     define_folded(node, *fold, graph);
   } else if (converter != nullptr) {

@@ -1,4 +1,6 @@
 // Expand and Tile: values that are there several times.
+#include <algorithm>
+
 #include "compiler/import/onnx/converters.h"
 #include "compiler/import/onnx/moves.h"
 #include "ir/limits.h"
@@ -43,6 +45,38 @@ void convert_expand(const Node& node, GraphBuilder& graph) {
     axes[axis - 1] = {0, 0, made};
   }
   emit_pick(node, graph, x, std::move(axes));
+}
+
+bool repeats_constant_for_images(const Node& node, GraphBuilder& graph) {
+  if (node.op() != "Expand" || !node.has_input(0) || !node.has_input(1) || !graph.all_constant(node)) return false;
+  // What depends on the number of images was computed.
+  const Value value = graph.value(node, 1);
+  const auto* const computed = std::get_if<SharedConstant>(&value);
+  if (computed == nullptr || !(*computed)->depends_on_batch()) return false;
+  const std::optional<Sizes> sizes = graph.sizes(node, 1);
+  return sizes && !sizes->values.empty() && is_batch(sizes->values[0]);
+}
+
+void convert_constant_of_images(const Node& node, GraphBuilder& graph) {
+  const std::vector<Size> wanted = list_of(node, graph, "shape");
+  const StoredTensor tensor = graph.constant(node, 0, "input");
+  if (!tensor.is_float()) node.unsupported("it makes integers for each image; burin does so with real numbers");
+  Extents shape = tensor.shape();
+  shape.insert(shape.begin(), std::max<std::size_t>(wanted.size(), shape.size()) - shape.size(), 1);
+  if (shape.size() > wanted.size() || shape.size() < 2 || shape[0] != 1 || tensor.elements() == 0) {
+    node.unsupported("it repeats a constant of the shape {} to {} axes, of which the first is the batch",
+                     extents_text(tensor.shape()), wanted.size());
+  }
+  shape.erase(shape.begin());
+  std::vector<PickedAxis> axes = whole_axes(shape);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (wanted[i + 1].batch != 0) node.unsupported("it makes an axis as long as there are images");
+    const std::int64_t made = wanted[i + 1].value;
+    if (made == 1 || made == shape[i]) continue;
+    if (shape[i] != 1 || made < 1) node.bad_input("it makes {} of an axis of {} elements", made, shape[i]);
+    axes[i] = {0, 0, made};
+  }
+  emit_pick(node, graph, emit_constant(node, graph, {shape, graph.floats(node, tensor, "input")}), std::move(axes));
 }
 
 void convert_tile(const Node& node, GraphBuilder& graph) {

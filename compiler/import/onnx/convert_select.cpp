@@ -97,7 +97,8 @@ int chosen_of(const Node& node, GraphBuilder& graph, int x, std::size_t axis, co
 
 void pick_slice(const Node& node, GraphBuilder& graph) {
   constexpr int kRangesAreInputs = 10, kStepsInput = 4;
-  const int x = graph.activation(node, 0);
+  const int x = graph.activation_by_any_batch(node, 0);
+  const std::int64_t batch = graph.batch_axis(node, 0);
   const Extents shape = graph.shape(x);
   const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
   const auto starts = graph.list(node, "starts", 1, kRangesAreInputs);
@@ -117,8 +118,8 @@ void pick_slice(const Node& node, GraphBuilder& graph) {
   std::vector<PickedAxis> taken = whole_axes(shape);
   std::vector<bool> seen(static_cast<std::size_t>(rank));
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(axis_of(node, axes[i], rank));
-    if (seen[axis]) node.bad_input("it names axis {} twice", axis);
+    const auto axis = static_cast<std::size_t>(with_batch_first(axis_of(node, axes[i], rank), batch));
+    if (seen[axis]) node.bad_input("it names axis {} twice", axis_of(node, axes[i], rank));
     seen[axis] = true;
     if (axis > 0) {
       taken[axis - 1] = taken_of(node, shape[axis - 1], (*starts)[i], (*ends)[i], steps[i]);
@@ -127,18 +128,20 @@ void pick_slice(const Node& node, GraphBuilder& graph) {
     constexpr std::int64_t kNoEnd = std::numeric_limits<std::int32_t>::max();
     const bool all = (*starts)[i] == 0 && steps[i] == 1 &&
                      ((*ends)[i] >= kNoEnd || (graph.fixed_batch && (*ends)[i] >= *graph.fixed_batch));
-    if (!all) node.unsupported("it cuts the batch (axis 0); burin cuts what belongs to one image");
+    if (!all) node.unsupported("it cuts the batch (axis {}); burin cuts what belongs to one image", batch);
   }
   emit_pick(node, graph, x, std::move(taken));
+  graph.mark_batch_axis(node.output(), batch);
 }
 
 void convert_split(const Node& node, GraphBuilder& graph) {
   constexpr int kPartsAreAnInput = 13;
-  const int x = graph.activation(node, 0);
+  const int x = graph.activation_by_any_batch(node, 0);
+  const std::int64_t batch = graph.batch_axis(node, 0);
   const Extents shape = graph.shape(x);
   const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
-  const std::int64_t axis = axis_of(node, node.attributes().integer("axis", 0), rank);
-  if (axis == 0) node.unsupported("it splits the batch (axis 0); burin splits what belongs to one image");
+  const std::int64_t axis = with_batch_first(axis_of(node, node.attributes().integer("axis", 0), rank), batch);
+  if (axis == 0) node.unsupported("it splits the batch (axis {}); burin splits what belongs to one image", batch);
   const std::int64_t extent = shape[static_cast<std::size_t>(axis - 1)], count = node.outputs();
   if (count > kMaxOperatorInputs) {
     node.unsupported("it has {} outputs, burin's limit is {} (kMaxOperatorInputs)", count, kMaxOperatorInputs);
@@ -166,6 +169,7 @@ void convert_split(const Node& node, GraphBuilder& graph) {
     const std::string& name = node.output(static_cast<int>(i));
     if (!name.empty() && (i == 0 || graph.is_read(name))) {
       emit_pick(node, graph, x, std::move(axes), static_cast<int>(i));
+      graph.mark_batch_axis(name, batch);
     }
     begin += part;
   }
@@ -173,12 +177,15 @@ void convert_split(const Node& node, GraphBuilder& graph) {
 }
 
 void pick_gather(const Node& node, GraphBuilder& graph) {
-  int x = graph.activation(node, 0);
+  int x = graph.activation_by_any_batch(node, 0);
+  const std::int64_t batch = graph.batch_axis(node, 0);
   const Extents shape = graph.shape(x);
   const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
-  const std::int64_t from_front = axis_of(node, node.attributes().integer("axis", 0), rank);
-  if (from_front == 0) node.unsupported("it chooses along the batch (axis 0); burin chooses of what is one image's");
-  const auto axis = static_cast<std::size_t>(from_front - 1);
+  const std::int64_t given = axis_of(node, node.attributes().integer("axis", 0), rank);
+  if (given == batch) {
+    node.unsupported("it chooses along the batch (axis {}); burin chooses of what is one image's", batch);
+  }
+  const auto axis = static_cast<std::size_t>(with_batch_first(given, batch) - 1);
   const Indices indices = indices_of(node, graph, shape[axis]);
   const std::optional<PickedAxis> run = regular(indices.values);
   std::vector<PickedAxis> taken = whole_axes(shape);
@@ -188,20 +195,25 @@ void pick_gather(const Node& node, GraphBuilder& graph) {
   made.insert(made.begin() + static_cast<std::ptrdiff_t>(axis), indices.shape.begin(), indices.shape.end());
   if (made.empty()) made = {1};
   const bool list = indices.shape.size() == 1;
-  if (run) {
+  if (run && list) {
     taken[axis] = *run;
-    if (list) return emit_pick(node, graph, x, std::move(taken));
-    x = axis == 0 && (run->step == 1 || run->extent == 1)
-            ? graph.emit_inner(node, "part", ChannelView{static_cast<int>(run->begin), static_cast<int>(run->extent)},
-                               {x})
-            : emit_inner_pick(node, graph, x, std::move(taken));
-  } else if (list && is_made_of_channels(shape, axis, indices.values)) {
-    const Convolution choice = graph.add_layer(node, choice_of_channels(node, shape, indices.values));
-    return graph.emit(node, choice, {x});
+    emit_pick(node, graph, x, std::move(taken));
+  } else if (!run && list && is_made_of_channels(shape, axis, indices.values)) {
+    graph.emit(node, graph.add_layer(node, choice_of_channels(node, shape, indices.values)), {x});
   } else {
-    x = chosen_of(node, graph, x, axis, indices.values);
+    if (!run) {
+      x = chosen_of(node, graph, x, axis, indices.values);
+    } else if (axis == 0 && (run->step == 1 || run->extent == 1)) {
+      const ChannelView view{static_cast<int>(run->begin), static_cast<int>(run->extent)};
+      x = graph.emit_inner(node, "part", view, {x});
+    } else {
+      taken[axis] = *run;
+      x = emit_inner_pick(node, graph, x, std::move(taken));
+    }
+    graph.emit(node, Reshape{std::move(made)}, {x});
   }
-  graph.emit(node, Reshape{std::move(made)}, {x});
+  const std::int64_t more_axes = std::ssize(indices.shape) - 1;
+  graph.mark_batch_axis(node.output(), given < batch ? batch + more_axes : batch);
 }
 
 }  // namespace burin

@@ -29,4 +29,8 @@ struct Converter {
 // operator_text().
 void convert_users_own(const Node& node, const std::string& name, GraphBuilder& graph);
 
+// Whether the node repeats a constant as often as there are images, and what then becomes of it: an activation.
+bool repeats_constant_for_images(const Node& node, GraphBuilder& graph);
+void convert_constant_of_images(const Node& node, GraphBuilder& graph);
+
 }  // namespace burin

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "compiler/import/faults.h"
 #include "compiler/import/onnx/node_order.h"
@@ -59,7 +60,9 @@ const Flowing* GraphBuilder::flowing(const std::string& name) const {
 
 std::optional<int> GraphBuilder::possible_output(const std::string& name) const {
   const Flowing* const flowing = this->flowing(name);
-  if (flowing == nullptr || flowing->boolean || quantized_.contains(name)) return std::nullopt;
+  if (flowing == nullptr || flowing->boolean || flowing->batch_axis > 0 || quantized_.contains(name)) {
+    return std::nullopt;
+  }
   const bool is_input = std::ranges::find(network_.inputs, flowing->tensor) != network_.inputs.end();
   return is_input ? std::nullopt : std::optional(flowing->tensor);
 }
@@ -97,7 +100,30 @@ void GraphBuilder::mark_boolean(const std::string& name, bool boolean) {
   if (Flowing* const flowing = value == nullptr ? nullptr : std::get_if<Flowing>(value)) flowing->boolean = boolean;
 }
 
+std::int64_t GraphBuilder::batch_axis(const Node& node, int input) const {
+  const Flowing* const flowing = this->flowing(node.input(input));
+  return flowing == nullptr ? 0 : flowing->batch_axis;
+}
+
+void GraphBuilder::mark_batch_axis(const std::string& name, std::int64_t axis) {
+  const auto found = values_.find(name);
+  Value* const value = found == values_.end() ? nullptr : std::get_if<Value>(&found->second);
+  if (Flowing* const flowing = value == nullptr ? nullptr : std::get_if<Flowing>(value)) flowing->batch_axis = axis;
+}
+
 int GraphBuilder::activation(const Node& node, int input) {
+  const int tensor = activation_by_any_batch(node, input);
+  if (const std::int64_t axis = batch_axis(node, input); axis > 0) {
+    node.unsupported(
+        "the batch is axis {} of its input {}, where a Transpose moved it; burin computes this operator where the "
+        "batch "
+        "is the first axis",
+        axis, in_quotes(node.input(input)));
+  }
+  return tensor;
+}
+
+int GraphBuilder::activation_by_any_batch(const Node& node, int input) {
   if (quantization_of(node, input) != nullptr && node.op() != "DequantizeLinear") {
     node.unsupported(
         "it computes with the integers of {}; burin reads quantized models whose operators compute with real numbers, "
@@ -237,8 +263,9 @@ void GraphBuilder::pass_on(const Node& node, const std::string& from, const std:
   producer_of_[to] = static_cast<int>(network_.operators.size());
   tensor_names_.insert(to);
   const std::string name = to == node.output() ? node.name() : unique_name(to);
-  const bool boolean = source->boolean;
-  values_.emplace(to, Flowing{add_operator(node.at(), {name, Identity{}, {source->tensor}, 0}, to), boolean});
+  Flowing copy = *source;
+  copy.tensor = add_operator(node.at(), {name, Identity{}, {source->tensor}, 0}, to);
+  values_.emplace(to, copy);
 }
 
 void GraphBuilder::drop_unread(const Node& node) {
@@ -281,6 +308,20 @@ void GraphBuilder::emit(const Node& node, OperatorKind kind, std::vector<int> in
   values_.emplace(made, Flowing{tensor});
 }
 
+int GraphBuilder::one_of_each_image(const Node& node) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  if (!ones_) {
+    BURIN_CHECK(!network_.inputs.empty(), "{} is behind no input", node.name());
+    int x = network_.inputs.front();
+    if (shape(x)[0] > 1) x = emit_inner(node, "channel", ChannelView{0, 1}, {x});
+    Reduce any{Statistic::largest, {}, Elementwise{ElementFunction::within, -kMost, kMost}};  // of whatever it is
+    for (std::size_t axis = 0; axis < shape(x).size(); ++axis) any.axes.push_back(static_cast<int>(axis));
+    x = emit_inner(node, "any", std::move(any), {x});
+    ones_ = emit_inner(node, "one", Reshape{{1, 1}}, {x});
+  }
+  return *ones_;
+}
+
 Convolution GraphBuilder::add_layer(const Node& node, ConvLayer layer) {
   layer.name = node.name();
   if (const auto faults = verify(layer); !faults.empty()) node.unsupported("{}", fmt::join(faults, "; "));
@@ -316,6 +357,10 @@ void GraphBuilder::add_output(const std::string& name) {
   if (flowing->boolean) {
     unsupported(path(), "its output {} is of booleans; a Cast to FLOAT behind it would make numbers of them",
                 in_quotes(name));
+  }
+  if (flowing->batch_axis > 0) {
+    unsupported(path(), "the batch is axis {} of its output {}; burin gives tensors whose first axis is the batch",
+                flowing->batch_axis, in_quotes(name));
   }
   if (quantized_.contains(name)) unsupported(path(), "its output {} is of integers", in_quotes(name));
   int tensor = flowing->tensor;

@@ -20,10 +20,12 @@
 
 namespace burin {
 
-// An activation: a tensor of the network. Booleans are 0 and 1 there.
+// An activation: a tensor of the network. Booleans are 0 and 1 there. Its batch may be another axis than the first in
+// the model: then the other axes in their order are those of one image.
 struct Flowing {
   int tensor = 0;
   bool boolean = false;
+  std::int64_t batch_axis = 0;
 };
 
 // What a converter reads of a list of integers, each value + batch * the number of images.
@@ -79,6 +81,10 @@ class GraphBuilder {
   std::optional<int> possible_output(const std::string& name) const;
   Value value(const Node& node, int input);
   int activation(const Node& node, int input);
+  // The same whichever axis the batch is, and which one that is.
+  int activation_by_any_batch(const Node& node, int input);
+  std::int64_t batch_axis(const Node& node, int input) const;
+  void mark_batch_axis(const std::string& name, std::int64_t axis);
   StoredTensor constant(const Node& node, int input, std::string_view what);
   std::vector<float> floats(const Node& node, const StoredTensor& tensor, std::string_view what);  // all finite
   float number(const Node& node, int input, std::string_view what);  // of a constant with one element
@@ -122,6 +128,8 @@ class GraphBuilder {
   int emit_named(const Node& node, OperatorKind kind, std::vector<int> inputs);
   // An operator before the one that gives the node's output; returns its tensor.
   int emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs);
+  // A tensor of a single one for each image, with two axes: what makes activations of constants.
+  int one_of_each_image(const Node& node);
   // The layer gets its name from the operator that is emitted with it.
   Convolution add_layer(const Node& node, ConvLayer layer);
 
@@ -158,6 +166,7 @@ class GraphBuilder {
   std::set<std::string> tensor_names_;
   std::set<std::string> named_;                              // nodes whose name an operator before their output has
   std::unordered_map<std::string, Quantization> quantized_;  // values that stand for integers
+  std::optional<int> ones_;                                  // one_of_each_image()
   int pairs_ = 0, clipping_pairs_ = 0;
   std::int64_t weights_ = 0;
   std::int64_t read_ = 0;    // numbers of constants of the file

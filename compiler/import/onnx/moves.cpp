@@ -62,6 +62,17 @@ int emit_inner_pick(const Node& node, GraphBuilder& graph, int x, std::vector<Pi
   return graph.emit_inner(node, "part", Pick{std::move(axes)}, {x});
 }
 
+int emit_constant(const Node& node, GraphBuilder& graph, ConstantOperand constant) {
+  const std::vector<std::int64_t> shape = std::move(constant.shape);
+  graph.count_weights(node, std::ssize(constant.values));
+  constant.shape = {std::ssize(constant.values), 1};
+  MatMul times_one;
+  times_one.constant = std::move(constant);
+  times_one.constant_first = true;
+  const int x = graph.emit_inner(node, "constant", std::move(times_one), {graph.one_of_each_image(node)});
+  return graph.emit_inner(node, "constant_as_given", Reshape{shape}, {x});
+}
+
 AsImage image_of(const Node& node, GraphBuilder& graph, int x) {
   const std::vector<std::int64_t> shape = graph.shape(x);
   if (shape.size() != 2) return {x, graph.image_shape(node, x), false};

@@ -23,6 +23,9 @@ void emit_pick(const Node& node, GraphBuilder& graph, int x, std::vector<PickedA
 // The same as an operator before it; returns its tensor.
 int emit_inner_pick(const Node& node, GraphBuilder& graph, int x, std::vector<PickedAxis> axes);
 
+// A tensor that has the same values for each image; returns it.
+int emit_constant(const Node& node, GraphBuilder& graph, ConstantOperand constant);
+
 // A tensor as an image: channels x columns are one of a single row. Throws Error(unsupported) for other shapes.
 struct AsImage {
   int tensor = 0;

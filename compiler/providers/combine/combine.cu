@@ -20,6 +20,7 @@ enum {
   kLessOrEqual,
   kKeep,
   kDrop,
+  kRemainder,
   kUserCombination
 };
 
@@ -58,6 +59,17 @@ BURIN_DEVICE float power_of_both(float base, float exponent) {
   return half == __builtin_floorf(half) ? size : -size;
 }
 
+// Of quotients that a float counts, exact: a quotient that was rounded to a neighbour is found by what is left.
+BURIN_DEVICE float remainder_of(float a, float b) {
+  const float size = magnitude(a), by = magnitude(b);
+  if (size < by) return a;
+  const float quotient = __builtin_floorf(size * burin_dev_reciprocal(by));
+  float rest = __builtin_fmaf(-quotient, by, size);
+  if (rest < 0) rest = __builtin_fmaf(1 - quotient, by, size);
+  if (rest >= by) rest = __builtin_fmaf(-1 - quotient, by, size);
+  return a < 0 ? -rest : rest;
+}
+
 BURIN_DEVICE float combined(float a, float b) {
   switch (combination()) {
     case kAdd:
@@ -84,6 +96,8 @@ BURIN_DEVICE float combined(float a, float b) {
       return b != 0 ? a : otherwise();
     case kDrop:
       return b == 0 ? a : otherwise();
+    case kRemainder:
+      return remainder_of(a, b);
     case kUserCombination:
       return burin_call_combine(a, b);
     default:

@@ -114,10 +114,22 @@ class MatMulProvider : public PlainProvider {
     if (const auto& constant = task.get<MatMul>()->constant) append_words(words, constant->values);
     return words;
   }
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
+    std::vector<Candidate> candidates;
+    for (const MatMulTile& tile : best_tiles(task)) {
+      candidates.push_back(candidate(task, plan_of_tile(task, tile)));
+      if (std::ssize(candidates) == options.count) break;
+    }
+    return candidates;
+  }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
+    return plan_of_tile(task, chosen != nullptr ? tile_of(*chosen) : best_tiles(task).front());
+  }
+
+ private:
+  TemplatePlan plan_of_tile(const Task& task, const MatMulTile& tile) const {
     const MatMul& op = *task.get<MatMul>();
     const MatMulOperands operands = operands_of(task);
-    const MatMulTile tile = chosen != nullptr ? tile_of(*chosen) : best_tile(task, operands);
     TemplatePlan plan = start(task);
     plan.input().alignment = plan.residual().alignment = kWordBytes;
     const bool vectors = operands.cols() % kVectorWords == 0 && is_wide(plan.output());
@@ -146,16 +158,18 @@ class MatMulProvider : public PlainProvider {
     launch.shared_bytes = tile.shared_bytes();
     return plan;
   }
-
- private:
   static MatMulTile tile_of(const TemplatePlan& plan) {
     return {plan.integers.at("row_threads"), plan.integers.at("col_threads"), plan.integers.at("row_quads"),
             plan.integers.at("col_quads")};
   }
-  static MatMulTile best_tile(const Task& task, const MatMulOperands& operands) {
-    return *std::ranges::min_element(kTiles, {}, [&](const MatMulTile& tile) {
+  // All of them, that with the shortest time by the model first.
+  static std::array<MatMulTile, kTiles.size()> best_tiles(const Task& task) {
+    const MatMulOperands operands = operands_of(task);
+    std::array<MatMulTile, kTiles.size()> tiles = kTiles;
+    std::ranges::stable_sort(tiles, {}, [&](const MatMulTile& tile) {
       return launch_time_us(work_of_tile(tile, operands, task), arch_of(task));
     });
+    return tiles;
   }
 };
 
