@@ -246,6 +246,30 @@ TEST_CASE("convolution of warpgroups: a window of more pixels than a warpgroup h
   CHECK(!can(pooled_layer(warpgroup_layer(32, 32, 9, 3, 1, 0.3), five)));
 }
 
+TEST_CASE(
+    "convolution of warpgroups: filters that reach further than there is room for are refused before they are tried") {
+  int able = 0, unable = 0;
+  for (const int dilation : {1, 2, 4, 6, 12, 24, 36}) {
+    for (const int batch : {8, 32}) {
+      ConvLayer layer = warpgroup_layer(64, 64, 65, 3, 1, 0.1);
+      layer.shape.dilation_h = layer.shape.dilation_w = dilation;
+      layer.shape.pad = {dilation, dilation, dilation, dilation};
+      REQUIRE(verify(layer).empty());
+      const OperatorCase edge = in_lines(layer, ElementType::f16);
+      const Network network = network_of(edge);
+      ProviderCheck check;
+      check.tuned_batch = batch;
+      const Task task = task_of(network, network.operators.back(), check);
+      const Provider& provider = *find_provider(kWarpgroupProvider);
+      INFO("dilation " << dilation << ", batch " << batch);
+      CHECK(provider.can_do(task) == !provider.propose(task, {.count = 1}).empty());
+      ++(provider.can_do(task) ? able : unable);
+    }
+  }
+  CHECK(able > 0);
+  CHECK(unable > 0);
+}
+
 TEST_CASE("convolution of warpgroups: what a pool makes of all images is in slices of other tensors") {
   // In words of an image: four octets of channels, of 25 pixels and of 4.
   const ConvLayer layer = pooled_layer(warpgroup_layer(32, 32, 5, 3, 1, 0.3, true), window_of(PoolKind::max, 2, 2));

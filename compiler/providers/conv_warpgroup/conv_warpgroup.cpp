@@ -28,11 +28,6 @@ WarpgroupTiles warpgroup_tiles_of(const TemplatePlan& plan) {
   return tiles;
 }
 
-// A warpgroup has all pixels of a window.
-bool has_room_for_window(const ConvShape& shape) {
-  return !shape.epilogue.pool || WarpgroupTiles{}.group_pixels(warpgroup_shape(shape)) <= kMostGroupPixels;
-}
-
 double density_of(const ConvLayer& layer) {
   const auto nonzeros = std::ranges::count_if(layer.weights, [](float weight) { return weight != 0; });
   return static_cast<double>(nonzeros) / static_cast<double>(std::max<std::size_t>(1, layer.weights.size()));
@@ -55,7 +50,8 @@ class ConvWarpgroupProvider : public TemplateProvider {
                                                 shape.outputs_per_group() % kOctetChannels == 0);
     return task.archs.size() == 1 && arch_of(task).compute == kOnlyCompute &&
            task.writes.layout == TensorLayout::n8c8hw && has_one_format(task) && is_whole &&
-           can_hold(factors_of(task.writes.element), *task.layer) && has_room_for_window(shape);
+           can_hold(factors_of(task.writes.element), *task.layer) &&
+           has_warpgroup_tiles(warpgroup_shape(shape), task.batch, arch_of(task));
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = warpgroup_shape(task.layer->shape);

@@ -65,6 +65,15 @@ bool can_overlap(const WarpgroupTiles& tiles) {
   return tiles.sparse == 0 && tiles.buffers >= kFewestBuffers;
 }
 
+bool is_too_narrow(const WarpgroupTiles& tiles, const ConvShape& shape) {
+  constexpr int kLeastCols = 4;
+  return tiles.pixel_cols(shape) < kLeastCols;
+}
+
+int image_groups_for(int batch) {
+  return static_cast<int>(std::min<std::int64_t>(ceil_div(batch, kOctetImages), kMostImageGroups));
+}
+
 class WarpgroupSearch {
  public:
   WarpgroupSearch(const ConvShape& shape, double density, int batch, const ArchSpec& arch)
@@ -103,8 +112,7 @@ class WarpgroupSearch {
       tiles_.tile_cols = static_cast<int>(ceil_div(shape_.out_w(), across));
       if (tiles_.tile_cols == last || tiles_.tile_cols > kMostGroupPixels) continue;
       last = tiles_.tile_cols;
-      constexpr int kLeastCols = 4;
-      if (tiles_.pixel_cols(shape_) < kLeastCols && across > 1) break;
+      if (is_too_narrow(tiles_, shape_) && across > 1) break;
       for (int rows = 1; rows <= shape_.out_h(); ++rows) {
         tiles_.group_rows = rows;
         if (tiles_.group_pixels(shape_) > kMostGroupPixels) break;
@@ -131,7 +139,7 @@ class WarpgroupSearch {
 
   // As many blocks as run at the same time, in whole waves.
   void try_blocks() {
-    tiles_.image_groups = static_cast<int>(std::min<std::int64_t>(ceil_div(batch_, kOctetImages), kMostImageGroups));
+    tiles_.image_groups = image_groups_for(batch_);
     tiles_.set_blocks = 1;
     const int limit = rest_limit_of_chunk(tiles_, shape_, density_);
     if (!fits(tiles_, shape_, limit, arch_)) return;
@@ -255,6 +263,21 @@ bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, c
                       most_registers(arch.registers_per_multiprocessor, tiles.threads() / kWarpSize)) &&
          tiles.shared_bytes(shape, rest_limit) <= std::min<std::int64_t>(arch.max_shared_per_block, kMostGateBytes) &&
          resident_of(tiles, shape, rest_limit, arch) >= 1;
+}
+
+bool has_warpgroup_tiles(const ConvShape& shape, int batch, const ArchSpec& arch) {
+  WarpgroupTiles smallest;
+  smallest.chunk_channels = 16;
+  smallest.buffers = 2;
+  smallest.image_groups = image_groups_for(batch);
+  int narrowest = 0;
+  for (int across = 1; across <= shape.out_w(); ++across) {
+    smallest.tile_cols = static_cast<int>(ceil_div(shape.out_w(), across));
+    if (across > 1 && is_too_narrow(smallest, shape)) break;
+    narrowest = smallest.tile_cols;
+  }
+  smallest.tile_cols = narrowest;
+  return narrowest > 0 && fits(smallest, shape, 0, arch);
 }
 
 double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double density, int batch, const ArchSpec& arch) {

@@ -71,6 +71,9 @@ struct WarpgroupTiles {
 // Whether the template has such tiles, and a block of them fits a multiprocessor.
 bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, const ArchSpec& arch);
 
+// Whether there are any.
+bool has_warpgroup_tiles(const ConvShape& shape, int batch, const ArchSpec& arch);
+
 // `density`: the share of weights that are not zero.
 double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double density, int batch, const ArchSpec& arch);
 
