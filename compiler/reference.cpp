@@ -135,55 +135,6 @@ double pooled_window(const Pool& pool, const double* plane, std::int64_t rows, s
   return pool.kind == PoolKind::max ? largest : sum / (pool.count_padding ? counted : inside);
 }
 
-// Of a plane, whose values outside are zero.
-double filtered_window(const Pool& pool, const float* filter, const double* plane, std::int64_t rows, std::int64_t cols,
-                       std::int64_t top, std::int64_t left, bool absolute) {
-  double sum = 0;
-  for (int r = 0; r < pool.kernel_h; ++r) {
-    for (int s = 0; s < pool.kernel_w; ++s) {
-      const std::int64_t y = top + r, x = left + s;
-      if (y < 0 || y >= rows || x < 0 || x >= cols) continue;
-      const double weight = filter[r * pool.kernel_w + s];
-      sum += (absolute ? std::abs(weight) : weight) * plane[y * cols + x];
-    }
-  }
-  return sum;
-}
-
-// What the layer's pool, which filters, makes of values before it, and before the function behind it; the biases are
-// added where `biased`. With `absolute`, of weights and biases without signs.
-std::vector<double> filtered(const ConvLayer& layer, std::span<const double> values, bool absolute, bool biased) {
-  const ConvShape& shape = layer.shape;
-  const Pool& pool = *shape.epilogue.pool;
-  const std::int64_t rows = shape.conv_h(), cols = shape.conv_w(), plane = rows * cols;
-  std::vector<double> result;
-  result.reserve(values.size() / static_cast<std::size_t>(plane) *
-                 static_cast<std::size_t>(std::int64_t{shape.out_h()} * shape.out_w()));
-  for (std::size_t first = 0; first < values.size(); first += static_cast<std::size_t>(plane)) {
-    const std::size_t k = first / static_cast<std::size_t>(plane) % static_cast<std::size_t>(shape.out_channels);
-    const float* filter = layer.filters.data() + k * static_cast<std::size_t>(summed_values(pool));
-    const double bias = !biased ? 0 : absolute ? std::abs(layer.filter_bias[k]) : layer.filter_bias[k];
-    for (int row = 0; row < shape.out_h(); ++row) {
-      for (int col = 0; col < shape.out_w(); ++col) {
-        result.push_back(bias + filtered_window(pool, filter, values.data() + first, rows, cols,
-                                                std::int64_t{row} * pool.stride_h - pool.pad.top,
-                                                std::int64_t{col} * pool.stride_w - pool.pad.left, absolute));
-      }
-    }
-  }
-  return result;
-}
-
-// What is stored of values before the pool.
-std::vector<double> pooled(const ConvLayer& layer, std::vector<double> values) {
-  const Epilogue& epilogue = layer.shape.epilogue;
-  if (!epilogue.pool) return values;
-  if (!epilogue.filters()) return reference_pool(*epilogue.pool, layer.shape.conv_h(), layer.shape.conv_w(), values);
-  values = filtered(layer, values, false, true);
-  for (double& value : values) value = reference_function(epilogue.then, value);
-  return values;
-}
-
 // The sums before the function, with the bias, and with a residual that is not added last. With `absolute`, of their
 // terms without signs.
 template <typename Value>
@@ -204,6 +155,33 @@ std::vector<double> sums_of(const ConvLayer& layer, int batch, std::span<const V
     if (epilogue.residual && !epilogue.residual_last) sums[i] += term(residual[i]);
   });
   return sums;
+}
+
+// What the layer's pool, which filters, makes of values before it, and before the function behind it: the sums of a
+// depthwise convolution, with its biases where `biased`. With `absolute`, of their terms without signs.
+std::vector<double> filtered(const ConvLayer& layer, std::span<const double> values, bool absolute, bool biased) {
+  const ConvShape& shape = layer.shape;
+  const Pool& pool = *shape.epilogue.pool;
+  ConvLayer depthwise{layer.name, {}, layer.filters, biased ? layer.filter_bias : std::vector<float>()};
+  ConvShape& of_windows = depthwise.shape;
+  of_windows.in_channels = of_windows.out_channels = of_windows.groups = shape.out_channels;
+  of_windows.in_h = shape.conv_h(), of_windows.in_w = shape.conv_w();
+  of_windows.kernel_h = pool.kernel_h, of_windows.kernel_w = pool.kernel_w;
+  of_windows.stride_h = pool.stride_h, of_windows.stride_w = pool.stride_w;
+  of_windows.pad = pool.pad;
+  of_windows.epilogue.bias = biased;
+  const auto images = static_cast<int>(std::ssize(values) / of_windows.input_elements());
+  return sums_of(depthwise, images, values, {}, absolute);
+}
+
+// What is stored of values before the pool.
+std::vector<double> pooled(const ConvLayer& layer, std::vector<double> values) {
+  const Epilogue& epilogue = layer.shape.epilogue;
+  if (!epilogue.pool) return values;
+  if (!epilogue.filters()) return reference_pool(*epilogue.pool, layer.shape.conv_h(), layer.shape.conv_w(), values);
+  values = filtered(layer, values, false, true);
+  for (double& value : values) value = reference_function(epilogue.then, value);
+  return values;
 }
 
 std::vector<double> activated(const Epilogue& epilogue, std::vector<double> sums) {

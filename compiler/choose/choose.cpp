@@ -270,6 +270,12 @@ double convolution_us(const ConvLayer& layer, const CompileOptions& options, int
   }
 }
 
+// The same without those whose proposals take their time, which is never less; --kernels does not count.
+double quick_us(const ConvLayer& layer, const CompileOptions& options, int batch) {
+  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  return best_us(quick_candidates(formatted_task(op, layer, options, batch, has_free_layout(layer, options))));
+}
+
 // A layer that an option names must be there under its name.
 bool is_named(const std::string& layer, const CompileOptions& options) {
   return options.kernels.of_layers.contains(layer) || options.precisions.of_layers.contains(layer) ||
@@ -341,18 +347,20 @@ bool filters_its_outputs(const ConvLayer& made, const ConvLayer& convolution, co
   if (is_named(convolution.name, options) || is_named(depthwise.name, options)) return false;
   // Choices in --plan were made for the layers as they are, and maps are of whole tensors.
   if (!options.plan.empty() || options.skip_dead_tiles) return false;
-  const auto task = [&](const ConvLayer& layer, int batch) {
-    const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
-    return formatted_task(op, layer, options, batch, has_free_layout(layer, options));
-  };
   return std::ranges::all_of(options.graph_batches(), [&](int batch) {
-    const Task together = task(made, batch), first = task(convolution, batch), second = task(depthwise, batch);
-    if (together.reads[0].format() != first.reads[0].format() || together.writes.format() != second.writes.format()) {
-      return false;
-    }
+    const auto formats = [&](const ConvLayer& layer) {
+      const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+      return formats_for(op, layer, options, batch, has_free_layout(layer, options));
+    };
+    const ConvolutionFormats together = formats(made);
+    if (together.input != formats(convolution).input || together.output != formats(depthwise).output) return false;
     const double us = convolution_us(made, options, batch);
-    return std::isfinite(us) &&
-           us < kWindowGain * (convolution_us(convolution, options, batch) + convolution_us(depthwise, options, batch));
+    const auto is_faster = [&](double (*part_us)(const ConvLayer&, const CompileOptions&, int)) {
+      return us < kWindowGain * (part_us(convolution, options, batch) + part_us(depthwise, options, batch));
+    };
+    // That the parts are faster most often shows before baked code is planned for them.
+    const bool may_be_faster = options.kernels.all != kAutoKind || is_faster(quick_us);
+    return std::isfinite(us) && may_be_faster && is_faster(convolution_us);
   });
 }
 

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,10 +12,10 @@ namespace {
 
 // Each channel by itself, as a pool has it.
 bool is_window(const ConvShape& shape) {
-  const auto is_users = [](const std::optional<Elementwise>& function) { return function && function->is_user(); };
+  const std::optional<Elementwise>& function = shape.epilogue.function;
   return shape.groups == shape.in_channels && shape.out_channels == shape.in_channels && shape.dilation_h == 1 &&
          shape.dilation_w == 1 && !shape.epilogue.residual && !shape.epilogue.pool &&
-         !is_users(shape.epilogue.function);
+         !(function && function->is_user());
 }
 
 Pool window_of(const ConvShape& depthwise) {

@@ -36,7 +36,10 @@ Rewritten nest_concats(Network network);
 // other axes instead, and behind the sum, product or concat of tensors that are all transposed alike; of two transposes
 // in a row one is made. Products of matrices read what was transposed, and layers behind a transpose that is flattened
 // have their weights in its order. So networks whose channels are the last axis lose their transposes. Where others
-// read a transpose it stays, and an operator passes it only if the transpose behind moves nothing or meets one back.
+// read a transpose it stays, and an operator passes it only if the transpose behind moves nothing or meets one back. Of
+// two transposes with a Reshape between them one is made; where products of matrices read a view or a change of shape
+// of what was transposed, that stands before the transpose; and a sum of one tensor that is transposed and one that is
+// not is transposed itself where what reads it is transposed back.
 Rewritten sink_transposes(Network network);
 
 // Operators that compute a function of one tensor, element by element, become that function where burin has it: gelu
@@ -68,7 +71,8 @@ Rewritten fold_affine(Network network);
 Rewritten fuse_epilogues(Network network);
 
 // Picks and transposes that read nothing but a pick or a transpose take theirs from what that one read, which goes
-// where nobody else reads it: of two in a row one pick is made.
+// where nobody else reads it: of two in a row one pick is made, or a ChannelView where that is what it takes. A view of
+// what was another axis before does the same.
 Rewritten merge_picks(Network network);
 
 // A channel shuffle (reshape, transpose, reshape) in front of convolutions and linear layers becomes another order of

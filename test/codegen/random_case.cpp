@@ -151,17 +151,22 @@ bool can_be_kept(const RandomCase& drawn, const SparsePattern& pattern, const st
   return true;
 }
 
-// One of the best plans of the provider that rounds factors.
-void draw_rounding_plan(RandomCase& drawn, Random& random) {
-  constexpr int kMostCandidates = 40;
+// What the provider that rounds factors proposes.
+std::vector<Candidate> rounding_candidates(const RandomCase& drawn, const std::string& arch, int count) {
   CompileOptions options;
-  options.archs = drawn.archs;
+  options.archs = {arch};
   options.precisions = {drawn.precision};
   if (drawn.layout != TensorLayout::nchw) options.layout = drawn.layout;
   const Operator op{.name = drawn.layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
   const Task task = task_of(op, drawn.layer, drawn.planned_batch, options);
+  return find_provider(drawn.provider())->propose(task, {.count = count});
+}
+
+// One of its best plans.
+void draw_rounding_plan(RandomCase& drawn, Random& random, const std::string& arch) {
+  constexpr int kMostCandidates = 40;
   const Provider& provider = *find_provider(drawn.provider());
-  const std::vector<Candidate> candidates = provider.propose(task, {.count = kMostCandidates});
+  const std::vector<Candidate> candidates = rounding_candidates(drawn, arch, kMostCandidates);
   if (candidates.empty() || random.chance(0.2)) return;
   const auto chosen = static_cast<std::size_t>(random.integer(0, static_cast<int>(candidates.size()) - 1));
   drawn.source = PlanSource::constrained;
@@ -171,7 +176,7 @@ void draw_rounding_plan(RandomCase& drawn, Random& random) {
 void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
   drawn.planned_batch = random.chance(0.4) ? drawn.batch : random.chance(0.5) ? 1 : random.integer(2, kMostBatch);
   drawn.archs = {arch};
-  if (drawn.precision == Precision::tf32) return draw_rounding_plan(drawn, random);
+  if (drawn.precision == Precision::tf32) return draw_rounding_plan(drawn, random, arch);
   const bool four_together = random.chance(0.2);
   if (arch != "sm_75" && random.chance(0.1)) drawn.archs = {"sm_75", arch};  // the plan and the PTX serve both
   const double which = random.real();
@@ -205,17 +210,9 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
   return z ^ (z >> 32);
 }
 
-bool is_able(const RandomCase& drawn) {
-  CompileOptions options;
-  options.archs = {"sm_90"};
-  options.precisions = {drawn.precision};
-  const Operator op{.name = drawn.layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
-  return find_provider(drawn.provider())->can_do(task_of(op, drawn.layer, 1, options));
-}
-
 // A pool of the outputs, in fp32 and of conv_warpgroup_rows, for which it may filter. From a stream of its own, so that
 // the layer is the same in every precision.
-void draw_pool(RandomCase& drawn) {
+void draw_pool(RandomCase& drawn, const std::string& arch) {
   constexpr std::uint64_t kStream = 0x706F6F6C;
   Random random(mixed(drawn.seed ^ kStream, drawn.index));
   ConvShape& shape = drawn.layer.shape;
@@ -243,7 +240,7 @@ void draw_pool(RandomCase& drawn) {
     const auto then = static_cast<Activation>(random.integer(0, 5));
     add_filters(drawn.layer, *shape.epilogue.pool, drawn.seed ^ drawn.index, function_of(then, 0.5F));
   }
-  if (!drawn.on_warpgroups || is_able(drawn)) return;
+  if (!drawn.on_warpgroups || !rounding_candidates(drawn, arch, 1).empty()) return;
   shape.epilogue.pool.reset();
   shape.epilogue.then.reset();
   drawn.layer.filters.clear();
@@ -343,7 +340,7 @@ RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string&
   draw_layer(drawn, random);
   draw_lines(drawn, arch);
   draw_warpgroups(drawn, arch);
-  draw_pool(drawn);
+  draw_pool(drawn, arch);
   draw_plan(drawn, random, arch);
   if (skips_zeros) draw_zeros(drawn);
   return drawn;

@@ -189,6 +189,16 @@ class Yolo(nn.Module):
         self.backbone, self.merge, self.head = nn.ModuleList(backbone), nn.ModuleList(merge), head
         self.up = nn.Upsample(scale_factor=2, mode="nearest")
 
+    def forward(self, x):
+        low = self.backbone[0](x)
+        middle = self.backbone[1](low)
+        high = self.backbone[2](middle)
+        across = self.merge[0](torch.cat([self.up(high), middle], 1))
+        first = self.merge[1](torch.cat([self.up(across), low], 1))
+        second = self.merge[3](torch.cat([self.merge[2](first), across], 1))
+        third = self.merge[5](torch.cat([self.merge[4](second), high], 1))
+        return self.head([first, second, third])
+
 
 class Yolo5(Yolo):
     def __init__(self, image):
@@ -201,16 +211,6 @@ class Yolo5(Yolo):
                  C3(512, 512, shortcut=False)]
         super().__init__(backbone, merge, Detect5((128, 256, 512), image))
 
-    def forward(self, x):
-        low = self.backbone[0](x)
-        middle = self.backbone[1](low)
-        high = self.backbone[2](middle)
-        across = self.merge[0](torch.cat([self.up(high), middle], 1))
-        first = self.merge[1](torch.cat([self.up(across), low], 1))
-        second = self.merge[3](torch.cat([self.merge[2](first), across], 1))
-        third = self.merge[5](torch.cat([self.merge[4](second), high], 1))
-        return self.head([first, second, third])
-
 
 class Yolo8(Yolo):
     def __init__(self, image):
@@ -221,16 +221,6 @@ class Yolo8(Yolo):
         merge = [C2f(768, 256), C2f(384, 128), ConvNorm(128, 128, 3, 2), C2f(384, 256), ConvNorm(256, 256, 3, 2),
                  C2f(768, 512)]
         super().__init__(backbone, merge, Detect8((128, 256, 512), image))
-
-    def forward(self, x):
-        low = self.backbone[0](x)
-        middle = self.backbone[1](low)
-        high = self.backbone[2](middle)
-        across = self.merge[0](torch.cat([self.up(high), middle], 1))
-        first = self.merge[1](torch.cat([self.up(across), low], 1))
-        second = self.merge[3](torch.cat([self.merge[2](first), across], 1))
-        third = self.merge[5](torch.cat([self.merge[4](second), high], 1))
-        return self.head([first, second, third])
 
 
 # --- SSD-Lite ---------------------------------------------------------------------------------------------------------

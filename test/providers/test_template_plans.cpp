@@ -7,6 +7,7 @@
 #include "compiler/specialise/template_module.h"
 #include "ir/operators.h"
 #include "test/catch.h"
+#include "test/ir/random_layers.h"
 #include "test/providers/provider_cases.h"
 #include "test/providers/provider_check.h"
 #include "test/thrown.h"
@@ -62,6 +63,32 @@ TEST_CASE("template plan: text and back") {
   plan.output().channels = plan.output().rows = plan.output().cols = 0;
   plan.reals["beta"] = std::numeric_limits<float>::infinity();
   CHECK(parse_template_plan(print(plan)) == plan);
+}
+
+TEST_CASE("template plan: templates have every function, wherever they apply one") {
+  const auto check = [](const Network& network, const char* name, const ProviderCheck& asked = {}) {
+    const Provider& provider = *find_provider(name);
+    const Task task = task_of(network, network.operators.back(), asked);
+    const std::vector<Candidate> found = provider.propose(task, {.count = 1});
+    REQUIRE(!found.empty());
+    CHECK_NOTHROW(provider.make(task, found.front().plan));
+  };
+  ConvLayer filtered = make_layer("filtered", small_shape(), 0.2);
+  ProviderCheck rounded;
+  rounded.factors = FactorType::f16;
+  for (int i = 0; i < static_cast<int>(ElementFunction::user); ++i) {
+    const Elementwise function{static_cast<ElementFunction>(i), 0.5F, 1};
+    INFO(describe(function));
+    check(network_of(function, {{4, 6, 6}}), "elementwise");
+    Excite excite{{}, function, {3, 4, std::vector<float>(12, 1.0F), {}, function}};
+    check(network_of(excite, {{4, 6, 6}, {1, 3}}), "excite");
+    add_filters(filtered, {.kernel_h = 3, .kernel_w = 3}, 1, function);
+    const OperatorCase layer{filtered.name, Convolution{}, {}, 0, filtered};
+    check(network_of(layer), "conv_warpgroup_rows", rounded);
+  }
+  for (int i = 0; i < static_cast<int>(Combination::user); ++i) {
+    check(network_of(Combine{static_cast<Combination>(i)}, {{4, 6, 6}, {4, 6, 6}}), "combine");
+  }
 }
 
 TEST_CASE("template plan: text that is none") {

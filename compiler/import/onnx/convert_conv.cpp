@@ -263,9 +263,8 @@ void convert_conv(const Node& node, GraphBuilder& graph) {
   if (is_too_large(shape) && has_patches(shape)) input.tensor = emit_patches(node, graph, input.tensor, shape);
   if (is_too_large(shape)) {
     node.unsupported(
-        "its weights {} have a {}x{} kernel; burin's limit is {} rows and columns, but for windows side by side that "
-        "fill "
-        "the image",
+        "its weights {} have a {}x{} kernel; burin's limit is {} rows and columns, but for windows that lie side by "
+        "side and fill the image",
         extents_text(weight.shape()), kernel_h, kernel_w, kMaxKernelExtent);
   }
 

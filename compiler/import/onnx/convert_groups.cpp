@@ -166,6 +166,7 @@ void convert_mean_variance_normalization(const Node& node, GraphBuilder& graph) 
 }
 
 void convert_softmax(const Node& node, GraphBuilder& graph) { emit_softmax(node, graph, Normalization::softmax); }
+
 // One where the largest value is, of several that are as large the first. The largest get numbers that fall from the
 // first to the last of their group, of which again the largest is found.
 void convert_hardmax(const Node& node, GraphBuilder& graph) {

@@ -57,9 +57,8 @@ int joined_constant(const Node& node, GraphBuilder& graph, int input, const Exte
   const Extents& shape = tensor.shape();
   if (shape.size() != like.size() + 1 || shape[0] != 1 || tensor.elements() == 0) {
     node.unsupported(
-        "its constant {} has the shape {}, what it is joined with {} for each image; burin joins constants that are "
-        "the "
-        "same for each image, whose first axis is 1",
+        "its constant {} has the shape {}, what it is joined with {} for each image; burin joins constants whose "
+        "first axis is 1: the same for each image",
         in_quotes(node.input(input)), extents_text(shape), shape_text(like));
   }
   return emit_constant(node, graph, {{shape.begin() + 1, shape.end()}, graph.floats(node, tensor, "operand")});

@@ -266,10 +266,7 @@ bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, c
 }
 
 bool has_warpgroup_tiles(const ConvShape& shape, int batch, const ArchSpec& arch) {
-  WarpgroupTiles smallest;
-  smallest.chunk_channels = 16;
-  smallest.buffers = 2;
-  smallest.image_groups = image_groups_for(batch);
+  WarpgroupTiles smallest{.image_groups = image_groups_for(batch)};
   int narrowest = 0;
   for (int across = 1; across <= shape.out_w(); ++across) {
     smallest.tile_cols = static_cast<int>(ceil_div(shape.out_w(), across));
