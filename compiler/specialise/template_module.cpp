@@ -142,8 +142,9 @@ void name_calls(llvm::Module& module, const std::map<std::string, std::string>& 
 void simplify(llvm::Module& module) {
   llvm::PassBuilder builder;
   Analyses analyses(builder);
-  builder.buildModuleSimplificationPipeline(llvm::OptimizationLevel::O2, llvm::ThinOrFullLTOPhase::None)
-      .run(module, analyses.modules);
+  for (const llvm::OptimizationLevel& level : {llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2}) {
+    builder.buildModuleSimplificationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(module, analyses.modules);
+  }
 }
 
 void inline_marked(llvm::Module& module, llvm::FunctionPassManager clean) {
