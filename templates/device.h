@@ -108,14 +108,23 @@ BURIN_PRIMITIVE void burin_dev_gate_init_released(u32 gate, u32 warps);  // as b
 // The warp, whose 32 threads call it alike, has done with what it waited for: who waits for the gate may copy there.
 BURIN_PRIMITIVE void burin_dev_gate_release(u32 gate);
 
-// ---- clusters (sm_90): blocks that run at the same time and read each other's shared memory
+// ---- clusters (sm_90): blocks that run at the same time, read each other's shared memory and send to it
 BURIN_PRIMITIVE u32 burin_dev_cluster_rank();  // of this block: x first
 // All threads of the cluster but those of blocks that have ended; orders their shared memory accesses. A block may end
 // before its first barrier; later only where nobody waits for it.
 BURIN_PRIMITIVE void burin_dev_cluster_barrier();
-// Before the end of a block whose shared memory others load: all threads of the cluster. Orders nothing; what the
-// thread has loaded from other blocks must have been used.
-BURIN_PRIMITIVE void burin_dev_cluster_leave();
+// The two halves of a barrier that orders nothing: whoever has met the others, once for each arrival, knows that all
+// threads of the cluster have arrived. Before it arrives, a thread must have used what it has loaded from other blocks,
+// and have waited for what they send to its block: so a block may end that has met the others since they last accessed
+// its shared memory. Gates that a thread initialises before it arrives may be named by others that have met it.
+BURIN_PRIMITIVE void burin_dev_cluster_arrive();
+BURIN_PRIMITIVE void burin_dev_cluster_meet();
+// Starts a copy of `bytes` from this block's shared memory to that of another block of the cluster, where it counts at
+// the first phase of that block's gate. Both places are addresses as this block has them, and multiples of 16, as the
+// bytes are. What is sent is as burin_dev_group_offer() and a barrier left it, and may not be stored to until this
+// thread has met the others again. Of the target's block no thread may have stored to where it goes, nor loaded from
+// there since it last arrived.
+BURIN_PRIMITIVE void burin_dev_cluster_send(u32 shared_base, u32 source, u32 target, u32 bytes, u32 rank, u32 gate);
 // Shared memory of the block with this rank in the cluster, at the place of this block's address.
 BURIN_PRIMITIVE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank);
 // Four words at an address that is a multiple of 16.

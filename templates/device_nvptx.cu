@@ -302,22 +302,31 @@ BURIN_INLINE void burin_dev_group_offer() { __asm__ volatile("fence.proxy.async.
 BURIN_INLINE void burin_dev_cluster_barrier() {
   __asm__ volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-BURIN_INLINE void burin_dev_cluster_leave() {
-  __asm__ volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait;" ::: "memory");
+BURIN_INLINE void burin_dev_cluster_arrive() { __asm__ volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
+BURIN_INLINE void burin_dev_cluster_meet() { __asm__ volatile("barrier.cluster.wait;" ::: "memory"); }
+BURIN_DEVICE u32 address_of_rank(u32 address, u32 rank) {
+  u32 mapped;
+  __asm__("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
+  return mapped;
+}
+BURIN_INLINE void burin_dev_cluster_send(u32 shared_base, u32 source, u32 target, u32 bytes, u32 rank, u32 gate) {
+  __asm__ volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                       address_of_rank((u32)(u64)shared_address(shared_base, target), rank)),
+                   "r"((u32)(u64)shared_address(shared_base, source)), "r"(bytes),
+                   "r"(address_of_rank(gate_address(gate), rank))
+                   : "memory");
 }
 BURIN_SPECIAL_REGISTER(burin_dev_cluster_rank, "cluster_ctarank")
 BURIN_INLINE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank) {
   // Mapped without the offset: loads from one block share the mapped address, and the offset becomes an immediate.
-  u32 mapped;
+  const u32 mapped = address_of_rank((u32)(u64)shared_address(base, 0), rank);
   float value;
-  __asm__("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"((u32)(u64)shared_address(base, 0)), "r"(rank));
   __asm__ volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(mapped + offset) : "memory");
   return value;
 }
 BURIN_INLINE f32x4 burin_dev_cluster_load4(u32 base, u32 offset, u32 rank) {
-  u32 mapped;
+  const u32 mapped = address_of_rank((u32)(u64)shared_address(base, 0), rank);
   f32x4 value;
-  __asm__("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"((u32)(u64)shared_address(base, 0)), "r"(rank));
   __asm__ volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                    : "=f"(value[0]), "=f"(value[1]), "=f"(value[2]), "=f"(value[3])
                    : "r"(mapped + offset)

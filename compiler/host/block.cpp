@@ -9,6 +9,12 @@
 
 namespace burin {
 
+namespace {
+
+constexpr std::uint32_t kWideBytes = 16;  // of a copy
+
+}  // namespace
+
 thread_local Block* Block::current_ = nullptr;
 
 Block::Block(int threads, int shared_bytes, std::size_t stack_bytes)
@@ -30,8 +36,8 @@ void Block::start(const Launch& launch, std::uint32_t block, Cluster& cluster, s
   fault_.reset();
   ascending_ = true;
   all_ended_ = false;
-  at_cluster_barrier_ = false;
-  arrived_ = false;
+  meeting_ = Meeting::none;
+  waits_for_others_ = met_others_ = arrived_ = false;
   shared_.begin_block();
   std::fill(threads_.begin(), threads_.end(), Thread{});
   for (GroupProducts& products : products_) products.begin_thread();
@@ -46,25 +52,39 @@ std::optional<std::string> Block::check_awaited(const char* access) const {
   return fmt::format("{} before the thread has awaited its launch", access);
 }
 
-void Block::advance() {
+bool Block::advance() {
   current_ = this;
-  for (; !all_ended_ && !at_cluster_barrier_ && !fault_; ascending_ = !ascending_) {
-    run_interval(ascending_);
-    if (!fault_) finish_interval();
+  bool any_moved = false;
+  waits_for_others_ = false;
+  while (!all_ended_ && meeting_ == Meeting::none && !fault_ && !waits_for_others_) {
+    any_moved |= run_interval(ascending_);
+    if (fault_ || waits_for_others_) break;
+    finish_interval();
+    ascending_ = !ascending_;
   }
   current_ = nullptr;
+  return any_moved;
 }
 
-void Block::pass_cluster_barrier() {
-  for (Thread& thread : threads_) thread.state = State::running;
-  at_cluster_barrier_ = false;
-  shared_.begin_cluster_interval();
-  ++accessor_.interval;
+void Block::pass_meeting() {
+  for (Thread& thread : threads_) {
+    thread.state = State::running;
+    thread.arrived = false;
+  }
+  if (meeting_ == Meeting::barrier) {
+    shared_.begin_cluster_interval();
+    ++accessor_.interval;
+  }
+  shared_.end_cluster_accesses();
+  meeting_ = Meeting::none;
+  met_others_ = true;
 }
 
-// Runs every thread until it waits for all others or has ended.
-void Block::run_interval(bool ascending) {
+// Runs every thread until it waits for all others or has ended, or all that have not wait for other blocks. Whether any
+// came further.
+bool Block::run_interval(bool ascending) {
   const std::size_t warps = (threads_.size() + kWarpSize - 1) / kWarpSize;
+  bool any_moved = false;
   for (bool moved = true, waiting = true; waiting;) {
     moved = waiting = false;
     for (std::size_t i = 0; i < warps; ++i) {
@@ -79,23 +99,29 @@ void Block::run_interval(bool ascending) {
           thread.moved = false;
           thread_ = static_cast<int>(at);
           fibers_.resume(thread_);
-          if (fault_) return;
+          if (fault_) return true;
           moved |= thread.moved;
         }
       } while (release_warp(first));
       for (std::size_t at = first; at < end; ++at) waiting |= threads_[at].state == State::at_gate;
       check_warp(first);
-      if (fault_) return;
+      if (fault_) return true;
     }
+    any_moved |= moved;
     if (moved || !waiting) continue;
-    const auto stuck = std::find_if(threads_.begin(), threads_.end(),
-                                    [](const Thread& thread) { return thread.state == State::at_gate; });
-    const std::uint32_t gate = stuck->gate, number = shared_.gates().phase(gate);
-    fault_ = fmt::format("{}: deadlock: waits for phase {} (number {}) of gate {} for ever: {}",
-                         subject(static_cast<int>(stuck - threads_.begin())), number % 2, number, gate,
-                         shared_.gates().obstacle(gate));
-    return;
+    waits_for_others_ = true;
+    break;
   }
+  return any_moved;
+}
+
+std::string Block::deadlock() const {
+  const auto stuck = std::find_if(threads_.begin(), threads_.end(),
+                                  [](const Thread& thread) { return thread.state == State::at_gate; });
+  const std::uint32_t gate = stuck->gate, number = shared_.gates().phase(gate);
+  return fmt::format("{}: deadlock: waits for phase {} (number {}) of gate {} for ever: {}",
+                     subject(static_cast<int>(stuck - threads_.begin())), number % 2, number, gate,
+                     shared_.gates().obstacle(gate));
 }
 
 // Whether all threads of the warp have come to a meeting: then they go on.
@@ -152,6 +178,8 @@ const char* Block::name(State state) {
       return "shuffle";
     case State::at_cluster_barrier:
       return "cluster barrier";
+    case State::at_cluster_meeting:
+      return "meeting of its cluster";
     case State::at_warp:
     case State::running:
     case State::ended:
@@ -170,7 +198,8 @@ void Block::finish_interval() {
   const int all = static_cast<int>(threads_.size());
   if ((fault_ = diverged_warp())) return;
   std::optional<State> meeting;
-  for (const State state : {State::at_barrier, State::at_broadcast, State::at_shuffle, State::at_cluster_barrier}) {
+  for (const State state : {State::at_barrier, State::at_broadcast, State::at_shuffle, State::at_cluster_barrier,
+                            State::at_cluster_meeting}) {
     if (first(state) == all) continue;
     if (meeting) {
       fault_ = fmt::format("{}: divergence: waits at a {} while thread {} waits at a {}", subject(first(*meeting)),
@@ -188,8 +217,8 @@ void Block::finish_interval() {
                          subject(first(*meeting)), name(*meeting), first(State::ended));
     return;
   }
-  if (meeting == State::at_cluster_barrier) {
-    at_cluster_barrier_ = true;
+  if (meeting == State::at_cluster_barrier || meeting == State::at_cluster_meeting) {
+    meeting_ = meeting == State::at_cluster_barrier ? Meeting::barrier : Meeting::arrived;
     return;
   }
   if (meeting == State::at_shuffle) {
@@ -235,8 +264,8 @@ void Block::end_block() {
     fault_ = fmt::format("{}: {}", subject(thread), *fault);
   } else if (shared_.loaded_by_others()) {
     fault_ = fmt::format(
-        "{}: ends while another block of its cluster may still load from its shared memory: that takes a cluster "
-        "barrier after the loads",
+        "{}: ends while its shared memory may still be on its way to another block of its cluster: that takes a "
+        "meeting, or a cluster barrier, after the loads",
         subject(0));
   }
 }
@@ -261,7 +290,51 @@ void Block::meet(State state) {
 
 void Block::barrier() { meet(State::at_barrier); }
 
-void Block::cluster_barrier() { meet(State::at_cluster_barrier); }
+std::optional<std::string> Block::cluster_barrier() {
+  if (threads_[static_cast<std::size_t>(thread_)].arrived) {
+    return "comes to a cluster barrier without having met the others where it has arrived";
+  }
+  meet(State::at_cluster_barrier);
+  return std::nullopt;
+}
+
+std::optional<std::string> Block::cluster_arrive() {
+  Thread& thread = threads_[static_cast<std::size_t>(thread_)];
+  if (thread.arrived) return "arrives at a meeting of its cluster without having met the others at the last one";
+  thread.arrived = true;
+  shared_.arrive(thread_);
+  return std::nullopt;
+}
+
+std::optional<std::string> Block::cluster_meet() {
+  if (!threads_[static_cast<std::size_t>(thread_)].arrived) return "meets the others of its cluster without an arrival";
+  meet(State::at_cluster_meeting);
+  return std::nullopt;
+}
+
+std::optional<std::string> Block::cluster_send(std::uint32_t source, std::uint32_t target, std::uint32_t bytes,
+                                               std::uint32_t rank, std::uint32_t gate) {
+  static thread_local std::vector<float> values;
+  Block* other = cluster_->block(rank);
+  if (other == nullptr || other == this) {
+    return fmt::format("sends to the block of rank {}, {}", rank,
+                       other == this ? "which is its own" : fmt::format("the cluster has {}", cluster_->size()));
+  }
+  if (!met_others_) return "sends to another block before it has met the others of its cluster";
+  if (source % kWideBytes != 0 || bytes % kWideBytes != 0) {
+    return fmt::format("sends {} bytes of shared memory from byte {} on: both must be multiples of {}", bytes, source,
+                       kWideBytes);
+  }
+  values.resize(bytes / sizeof(float));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto address = source + static_cast<std::uint32_t>(i * sizeof(float));
+    if (auto fault = shared_.send(address, thread_, values[i])) return fault;
+  }
+  const auto fault = other->all_ended_ ? "copy to shared memory that ended with its block"
+                                       : other->shared_.receive(target, values, gate);
+  if (!fault) return std::nullopt;
+  return fmt::format("sends to block ({}, {}): {}", other->x(), other->y(), *fault);
+}
 
 std::optional<std::string> Block::cluster_load(std::uint32_t address, std::uint32_t rank, float& value) {
   Block* other = cluster_->block(rank);
@@ -344,6 +417,9 @@ void Block::end_thread() {
     fault_ = fmt::format("{}: {}", subject(thread_), *fault);
   } else if (const auto products_fault = products().end_thread()) {
     fault_ = fmt::format("{}: {}", subject(thread_), *products_fault);
+  } else if (threads_[static_cast<std::size_t>(thread_)].arrived) {
+    fault_ =
+        fmt::format("{}: ended without having met the others of its cluster where it has arrived", subject(thread_));
   }
   threads_[static_cast<std::size_t>(thread_)].state = State::ended;
   fibers_.leave();

@@ -44,13 +44,19 @@ class Block {
 
   // Makes this block number `block` (x fastest) of the launch, of rank `rank` in a cluster that outlives its run.
   void start(const Launch& launch, std::uint32_t block, Cluster& cluster, std::uint32_t rank);
-  // Runs it, on the calling CPU thread, to its end, to a fault, or until all its threads wait at a cluster barrier.
-  void advance();
+  // Runs it, on the calling CPU thread, to its end, to a fault, until all its threads meet those of the other blocks of
+  // the cluster, or until it waits at a gate for what others send. Whether a thread has come any further.
+  bool advance();
+  // Where all its threads are; `none`: they have ended, or wait at gates.
+  enum class Meeting { none, barrier, arrived };
+  Meeting meeting() const { return meeting_; }
   // The other blocks of the cluster have come there too.
-  void pass_cluster_barrier();
+  void pass_meeting();
   bool ended() const { return all_ended_; }
   // Its threads have passed a barrier.
-  bool met() const { return accessor_.interval > 0; }
+  bool met() const { return accessor_.interval > 0 || met_others_; }
+  // The fault of a block that waits at a gate when no other one goes on.
+  std::string deadlock() const;
   // The first fault with its block and thread; then the rest of the block was not run.
   const std::optional<std::string>& fault() const { return fault_; }
 
@@ -68,7 +74,12 @@ class Block {
   // The fault of an access to memory that other kernels write, by a thread that has not awaited the launch.
   std::optional<std::string> check_awaited(const char* access) const;
   void barrier();
-  void cluster_barrier();
+  std::optional<std::string> cluster_barrier();
+  std::optional<std::string> cluster_arrive();
+  std::optional<std::string> cluster_meet();
+  // Starts a copy to the block of that rank; addresses are those of shared memory.
+  std::optional<std::string> cluster_send(std::uint32_t source, std::uint32_t target, std::uint32_t bytes,
+                                          std::uint32_t rank, std::uint32_t gate);
   std::optional<std::string> cluster_load(std::uint32_t address, std::uint32_t rank, float& value);
   std::uint32_t broadcast(std::uint32_t value);
   float shuffle_xor(float value, std::uint32_t distance);
@@ -101,7 +112,17 @@ class Block {
   [[noreturn]] void fail_thread(std::string&& fault);
 
  private:
-  enum class State { running, at_gate, at_warp, at_barrier, at_broadcast, at_shuffle, at_cluster_barrier, ended };
+  enum class State {
+    running,
+    at_gate,
+    at_warp,
+    at_barrier,
+    at_broadcast,
+    at_shuffle,
+    at_cluster_barrier,
+    at_cluster_meeting,
+    ended
+  };
   struct Thread {
     State state = State::running;
     std::uint32_t broadcast_value = 0;
@@ -111,6 +132,7 @@ class Block {
     std::uint32_t warp_meetings = 0, met_for = 0;  // how often it has met its warp, and the last time for what
     bool awaited = false;                          // its launch
     bool moved = false;                            // has passed a wait since it was last resumed
+    bool arrived = false;                          // at a meeting of the cluster, and has not met the others yet
     // Barrier intervals, counted from 1; 0: never.
     std::uint32_t stored = 0;        // the last store of a partial sum
     std::uint32_t covered = 0;       // the first fence after it
@@ -121,7 +143,7 @@ class Block {
   static const char* name(State state);
   static void thread_entry();
   void meet(State state);
-  void run_interval(bool ascending);
+  bool run_interval(bool ascending);
   bool release_warp(std::size_t first);
   void check_warp(std::size_t first);
   void finish_interval();
@@ -146,8 +168,10 @@ class Block {
   int thread_ = 0;
   bool ascending_ = true;  // the order of the threads in the next interval
   bool all_ended_ = false;
-  bool at_cluster_barrier_ = false;  // all threads
-  bool arrived_ = false;             // has counted its arrival
+  Meeting meeting_ = Meeting::none;
+  bool waits_for_others_ = false;  // at gates
+  bool met_others_ = false;        // its threads have met those of the other blocks
+  bool arrived_ = false;           // has counted its arrival
   std::uint32_t broadcast_value_ = 0;
   std::optional<std::string> fault_;
 };

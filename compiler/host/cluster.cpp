@@ -19,12 +19,18 @@ std::optional<std::string> Cluster::run(const Launch& launch, std::uint32_t firs
     blocks_[rank]->start(launch, first + rank % width + rank / width * launch.blocks_x, *this, rank);
   }
   for (bool ascending = true;; ascending = !ascending) {
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      Block& block = *blocks_[ascending ? i : blocks_.size() - 1 - i];
-      block.advance();
-      if (block.fault()) return block.fault();
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t i = 0; i < blocks_.size(); ++i) {
+        Block& block = *blocks_[ascending ? i : blocks_.size() - 1 - i];
+        moved |= block.advance();
+        if (block.fault()) return block.fault();
+      }
     }
     const auto ended = [](const auto& block) { return block->ended(); };
+    const auto waits = [](const auto& block) { return !block->ended() && block->meeting() == Block::Meeting::none; };
+    const auto stuck = std::find_if(blocks_.begin(), blocks_.end(), waits);
+    if (stuck != blocks_.end()) return (*stuck)->deadlock();
     const auto gone =
         std::find_if(blocks_.begin(), blocks_.end(), [](const auto& block) { return block->ended() && block->met(); });
     const auto waiting = std::find_if_not(blocks_.begin(), blocks_.end(), ended);
@@ -36,7 +42,15 @@ std::optional<std::string> Cluster::run(const Launch& launch, std::uint32_t firs
           (*waiting)->x(), (*waiting)->y(), (*gone)->x(), (*gone)->y());
     }
     for (const auto& block : blocks_) {
-      if (!block->ended()) block->pass_cluster_barrier();
+      if (block->ended() || block->meeting() == (*waiting)->meeting()) continue;
+      return fmt::format(
+          "block ({}, {}), thread 0: divergence: one of two blocks waits at a cluster barrier, and block ({}, {}) "
+          "meets "
+          "others",
+          (*waiting)->x(), (*waiting)->y(), block->x(), block->y());
+    }
+    for (const auto& block : blocks_) {
+      if (!block->ended()) block->pass_meeting();
     }
   }
 }

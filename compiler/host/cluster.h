@@ -1,8 +1,9 @@
-// A cluster: blocks that run together and may load from each other's shared memory. A block without clusters is a
-// cluster of its own.
+// A cluster: blocks that run together, may load from each other's shared memory and send to it. A block without
+// clusters is a cluster of its own.
 //
-// From one cluster barrier to the next each block runs by itself, one after the other; their order is turned round from
-// barrier to barrier. A block that ends before its first barrier is none that the others meet.
+// From one meeting of the cluster, or barrier, to the next each block runs by itself, one after the other; their order
+// is turned round each time. A block that waits for what others send is asked again after them. A block that ends
+// before its first barrier is none that the others meet.
 #pragma once
 
 #include <cstddef>

@@ -33,13 +33,37 @@ std::optional<std::string> Gates::too_early(const char* use, std::uint32_t gate,
                      use, gate, (state.complete - 1) % 2, state.complete - 1);
 }
 
-std::optional<std::string> Gates::init(std::uint32_t gate, std::uint32_t now, std::uint32_t warps) {
+std::optional<std::string> Gates::init(std::uint32_t gate, int thread, std::uint32_t now, std::uint32_t warps) {
   if (gate >= kGates) return fmt::format("initialises gate {}; gates are numbered from 0 to {}", gate, kGates - 1);
   Gate& state = gates_[gate];
   if (state.used) return fmt::format("initialises gate {} a second time", gate);
   state.used = true;
   state.initialised = now;
+  state.initialiser = thread;
   state.releasing = warps;
+  return std::nullopt;
+}
+
+void Gates::arrive(int thread) {
+  for (Gate& gate : gates_) gate.shown |= gate.used && gate.initialiser == thread;
+}
+
+std::optional<std::string> Gates::receive(std::uint32_t gate, std::uint32_t bytes) {
+  if (gate >= kGates) return fmt::format("at gate {}; gates are numbered from 0 to {}", gate, kGates - 1);
+  Gate& state = gates_[gate];
+  if (!state.shown) {
+    return fmt::format("at gate {}, which {}", gate,
+                       state.used ? "was initialised after its thread had arrived" : "has not been initialised");
+  }
+  if (state.releasing != 0) return fmt::format("at gate {}, which warps release", gate);
+  if (state.complete > 0) return fmt::format("at gate {}, whose phase 0 is complete", gate);
+  const std::uint32_t limit = state.announced ? state.expected : kMaxGateBytes;
+  if (bytes > limit - state.started) {
+    return fmt::format("of {} bytes at gate {}, of whose {} bytes {} have been started", bytes, gate, limit,
+                       state.started);
+  }
+  state.started += bytes;
+  state.starter = state.announced ? state.announcer : state.initialiser;
   return std::nullopt;
 }
 

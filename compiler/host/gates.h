@@ -40,9 +40,13 @@ class Gates {
   void begin_block();
 
   // `warps`: whose releases open it; 0 where bytes do.
-  std::optional<std::string> init(std::uint32_t gate, std::uint32_t now, std::uint32_t warps = 0);
+  std::optional<std::string> init(std::uint32_t gate, int thread, std::uint32_t now, std::uint32_t warps = 0);
   // Announces the bytes of the phase that begins.
   std::optional<std::string> expect(std::uint32_t gate, std::uint32_t bytes, int thread, std::uint32_t now);
+  // The thread arrives at a meeting of its cluster: others may send to the gates that it has initialised.
+  void arrive(int thread);
+  // Another block of the cluster starts a copy that counts at the gate.
+  std::optional<std::string> receive(std::uint32_t gate, std::uint32_t bytes);
   // Starts a copy that counts at the gate.
   std::optional<std::string> start(std::uint32_t gate, std::uint32_t bytes, int thread, std::uint32_t now);
   // `open`: the phase is complete and the thread may go on; else it must ask again later.
@@ -78,6 +82,8 @@ class Gates {
   struct Gate {
     bool used = false;  // initialised
     bool announced = false;
+    bool shown = false;  // to the other blocks of the cluster
+    int initialiser = 0;
     std::uint32_t initialised = 0;    // the interval
     std::uint32_t complete = 0;       // phases; so the number of the present one
     std::uint32_t completed = 0;      // the interval of the last of them

@@ -250,7 +250,12 @@ void box_copy(u32 shared_base, u32 shared_offset, u64 box, std::int32_t col, std
 }
 
 u32 cluster_rank() noexcept { return Block::current().rank(); }
-void cluster_barrier() noexcept { Block::current().cluster_barrier(); }
+void cluster_barrier() noexcept { require(Block::current().cluster_barrier()); }
+void cluster_arrive() noexcept { require(Block::current().cluster_arrive()); }
+void cluster_meet() noexcept { require(Block::current().cluster_meet()); }
+void cluster_send(u32 shared_base, u32 source, u32 target, u32 bytes, u32 rank, u32 gate) noexcept {
+  require(Block::current().cluster_send(shared_base + source, shared_base + target, bytes, rank, gate));
+}
 
 float cluster_load(u32 base, u32 offset, u32 rank) noexcept {
   float value = 0;
@@ -661,7 +666,9 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_box_copy", address_of(box_copy)},
       {"burin_dev_cluster_rank", address_of(cluster_rank)},
       {"burin_dev_cluster_barrier", address_of(cluster_barrier)},
-      {"burin_dev_cluster_leave", address_of(cluster_barrier)},
+      {"burin_dev_cluster_arrive", address_of(cluster_arrive)},
+      {"burin_dev_cluster_meet", address_of(cluster_meet)},
+      {"burin_dev_cluster_send", address_of(cluster_send)},
       {"burin_dev_cluster_load", address_of(cluster_load)},
       {"burin_dev_cluster_load4", address_of(cluster_load4)},
       {kAwaitLaunch, address_of(await_launch)},

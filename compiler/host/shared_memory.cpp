@@ -44,6 +44,8 @@ void SharedMemory::begin_block() {
     interval_ = 0;
   }
   first_interval_ = cluster_interval_ = ++interval_;
+  arriving_ = false;
+  arrival_ = 0;
 }
 
 std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread, float value) {
@@ -143,10 +145,70 @@ std::optional<std::string> SharedMemory::load_from_cluster(std::uint32_t address
         address, word.writer == kGatesPlace ? std::string("a gate") : issuer(word.writer),
         in_flight ? "is copying" : "wrote");
   }
-  if (loads_by_others_.empty()) loads_by_others_.resize(words_.size());
-  loads_by_others_[index] = last_loaded_by_others_ = cluster_interval_;
+  mark_loaded_by_others(index);
   value = word.value;
   return std::nullopt;
+}
+
+void SharedMemory::mark_loaded_by_others(std::uint32_t index) {
+  if (loads_by_others_.empty()) loads_by_others_.resize(words_.size());
+  loads_by_others_[index] = last_loaded_by_others_ = cluster_interval_;
+}
+
+void SharedMemory::arrive(int thread) {
+  gates_.arrive(thread);
+  if (!arriving_) arrival_ = interval_;
+  arriving_ = true;
+}
+
+std::optional<std::string> SharedMemory::send(std::uint32_t address, int thread, float& value) {
+  if (auto fault = load(address, thread, value)) return fault;
+  const std::uint32_t index = address / kWordBytes;
+  if (words_[index].writer < threads() && offers_[words_[index].writer] <= words_[index].stored_after) {
+    return fmt::format("sends shared memory at byte {}, which {} has stored without offering it", address,
+                       issuer(words_[index].writer));
+  }
+  mark_loaded_by_others(index);
+  return std::nullopt;
+}
+
+std::optional<std::string> SharedMemory::receive(std::uint32_t address, std::span<const float> values,
+                                                 std::uint32_t gate) {
+  if (auto fault = check_run("copy", address, values.size())) return fault;
+  if (auto fault = gates_.receive(gate, static_cast<std::uint32_t>(values.size_bytes()))) return "copy " + *fault;
+  std::uint32_t index = address / kWordBytes;
+  for (const float value : values) {
+    if (auto fault = check_received(index)) return fault;
+    take_off(index++, threads() + gate, gates_.phase(gate), value);
+  }
+  return std::nullopt;
+}
+
+// What the block's threads did before they arrived is over.
+std::optional<std::string> SharedMemory::check_received(std::uint32_t index) const {
+  const Word& word = words_[index];
+  const bool in_flight = word.written == kInFlight;
+  if (in_flight || word.written >= arrival_ || word.read >= arrival_) {
+    const bool is_stored = in_flight || word.written >= arrival_;
+    return fmt::format("race on shared memory at byte {}: copy into it, which {}", index * kWordBytes,
+                       !is_stored  ? "is loaded in that block after it has arrived"
+                       : in_flight ? "holds a gate or to which a copy is in flight"
+                                   : "is stored to in that block after it has arrived");
+  }
+  if (loaded_by_others(index)) {
+    return fmt::format("race on shared memory at byte {}: copy into it, which others load", index * kWordBytes);
+  }
+  return stored_by_thread("copy into", index);
+}
+
+std::optional<std::string> SharedMemory::stored_by_thread(const char* access, std::uint32_t index) const {
+  const Word& word = words_[index];
+  const bool by_thread = word.writer < threads() || word.writer == kBitSetters || stored_by_halves(word);
+  if (word.written < first_interval_ || !by_thread) return std::nullopt;
+  return fmt::format(
+      "{} shared memory at byte {}, which {} has written itself: words that bulk copies fill cannot be written by a "
+      "thread before",
+      access, index * kWordBytes, issuer(word.writer));
 }
 
 std::optional<std::string> SharedMemory::copy(std::uint32_t address, int thread, float value) {
@@ -191,7 +253,7 @@ std::optional<std::string> SharedMemory::gate_init(std::uint32_t gate, int threa
       if (auto fault = check_write("place a gate in", gate_word(gate, byte) * kWordBytes, thread)) return fault;
     }
   }
-  if (auto fault = gates_.init(gate, interval_, warps)) return fault;
+  if (auto fault = gates_.init(gate, thread, interval_, warps)) return fault;
   for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) {
     words_[gate_word(gate, byte)].written = kInFlight;
     words_[gate_word(gate, byte)].writer = kGatesPlace;
@@ -205,21 +267,24 @@ std::optional<std::string> SharedMemory::gate_wait(std::uint32_t gate, std::uint
   return std::nullopt;
 }
 
-std::optional<std::string> SharedMemory::bulk_copy(std::uint32_t address, std::span<const float> values,
-                                                   std::uint32_t gate, int thread) {
+std::optional<std::string> SharedMemory::check_run(const char* access, std::uint32_t address, std::size_t words) const {
   if (address % kBulkAlignment != 0) {
-    return fmt::format("misaligned bulk copy into shared memory at byte {}, which is not a multiple of {}", address,
+    return fmt::format("misaligned {} into shared memory at byte {}, which is not a multiple of {}", access, address,
                        kBulkAlignment);
   }
   const std::uint32_t first = address / kWordBytes;
-  if (first > words_.size() || values.size() > words_.size() - first) {
-    return fmt::format(
-        "bulk copy of {} bytes into shared memory at byte {}, which does not fit the {} bytes of the "
-        "block",
-        values.size_bytes(), address, words_.size() * kWordBytes);
-  }
+  if (first <= words_.size() && words <= words_.size() - first) return std::nullopt;
+  return fmt::format(
+      "{} of {} bytes into shared memory at byte {}, which does not fit the {} bytes of the "
+      "block",
+      access, words * kWordBytes, address, words_.size() * kWordBytes);
+}
+
+std::optional<std::string> SharedMemory::bulk_copy(std::uint32_t address, std::span<const float> values,
+                                                   std::uint32_t gate, int thread) {
+  if (auto fault = check_run("bulk copy", address, values.size())) return fault;
   if (auto fault = gates_.start(gate, static_cast<std::uint32_t>(values.size_bytes()), thread, interval_)) return fault;
-  std::uint32_t index = first;
+  std::uint32_t index = address / kWordBytes;
   for (const float value : values) {
     if (auto fault = check_bulk_target(index, thread)) return fault;
     take_off(index++, threads() + gate, gates_.phase(gate), value);
@@ -249,14 +314,7 @@ std::optional<std::string> SharedMemory::check_bulk_target(std::uint32_t index, 
         "use, nor a gate that was released since then and waited for",
         address, thread);
   }
-  if (word.written >= first_interval_ &&
-      (word.writer < threads() || word.writer == kBitSetters || stored_by_halves(word))) {
-    return fmt::format(
-        "bulk copy into shared memory at byte {}, which {} has written itself: words that bulk "
-        "copies fill cannot be written by a thread before",
-        address, issuer(word.writer));
-  }
-  return std::nullopt;
+  return stored_by_thread("bulk copy into", index);
 }
 
 std::optional<std::string> SharedMemory::end_thread(int thread) const {
@@ -336,8 +394,9 @@ std::optional<std::string> SharedMemory::check_write(const char* access, std::ui
   }
   if (loaded_by_others(index)) {
     return fmt::format(
-        "race on shared memory at byte {}: {} it by thread {} after a load by another block of the cluster, without a "
-        "cluster barrier in between",
+        "race on shared memory at byte {}: {} it by thread {} after a load by another block of the cluster, or a copy "
+        "to "
+        "it, without a cluster barrier or meeting in between",
         address, access, thread);
   }
   if (word.written == interval_ && !knows(index, thread)) {

@@ -73,6 +73,18 @@ class SharedMemory {
   // Atomic: several threads may do it between two barriers, but no other access may happen there.
   std::optional<std::string> set_bits(std::uint32_t address, int thread, std::uint32_t bits);
 
+  // The thread arrives at a meeting of its cluster.
+  void arrive(int thread);
+  // All threads of the cluster have met: what others have loaded, or were sent, has been waited for.
+  void end_cluster_accesses() {
+    last_loaded_by_others_ = 0;
+    arriving_ = false;
+  }
+  // A word that the thread sends to another block, which may not be stored to until they have met.
+  std::optional<std::string> send(std::uint32_t address, int thread, float& value);
+  // Another block sends: the words have no readable value until a thread has waited for the gate's first phase.
+  std::optional<std::string> receive(std::uint32_t address, std::span<const float> values, std::uint32_t gate);
+
   // A thread of another block of the cluster loads.
   std::optional<std::string> load_from_cluster(std::uint32_t address, float& value);
   // Whether there was such a load since the last cluster barrier.
@@ -163,7 +175,11 @@ class SharedMemory {
   std::optional<std::string> outside(const char* access, std::uint32_t address) const;
   std::optional<std::string> unreadable(std::uint32_t address, int thread) const;
   std::optional<std::string> check_write(const char* access, std::uint32_t address, int thread) const;
+  std::optional<std::string> check_run(const char* access, std::uint32_t address, std::size_t words) const;
   std::optional<std::string> check_bulk_target(std::uint32_t index, int thread) const;
+  std::optional<std::string> check_received(std::uint32_t index) const;
+  std::optional<std::string> stored_by_thread(const char* access, std::uint32_t index) const;
+  void mark_loaded_by_others(std::uint32_t index);
   bool was_released(const Word& word, int thread) const;
 
   std::vector<Word> words_;
@@ -177,6 +193,8 @@ class SharedMemory {
   std::uint32_t cluster_interval_ = 1;          // the first after the last cluster barrier; or the block's first
   std::uint32_t last_loaded_by_others_ = 0;     // its cluster_interval_
   std::vector<std::uint32_t> loads_by_others_;  // for each word; empty before the first
+  bool arriving_ = false;                       // a thread has arrived, and has not met the others yet
+  std::uint32_t arrival_ = 0;  // the interval in which the first of them last did; before the block's first: never
 };
 
 }  // namespace burin

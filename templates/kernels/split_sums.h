@@ -1,20 +1,24 @@
-// Sums that several warps of a block and several blocks of a cluster have parts of: they are added up in shared memory,
-// always in the same order. What a lane has of them are quads: `warp_quads` for each warp, whose parts are those of
-// `sum_warps` warps, `split_warps()` times.
+// Sums that several warps of a block and several blocks of a cluster (cluster_sums.h) have parts of: they are added up
+// in shared memory, always in the same order. What a lane has of them are quads: `warp_quads` for each warp, whose
+// parts are those of `sum_warps` warps, `split_warps()` times.
 #pragma once
 
-#include "templates/kernels/template_kernel.h"
+#include "templates/kernels/cluster_sums.h"
 
-constexpr u32 kMaxSplitWarps = 16, kMaxClusterSplits = 8;
-constexpr u32 kQuadsAtOnce = 4;  // of other blocks, whose loads are under way together
-constexpr u32 kSumQuadBytes = 16;
+constexpr u32 kMaxSplitWarps = 16;
 constexpr u32 kSumWarpBytes = kWarpThreads * kSumQuadBytes;  // of a quad of each lane
 
 struct SplitSums {
-  u32 start;  // in shared memory
+  u32 start;     // in shared memory
+  u32 room_end;  // of what else lies there before the sums do
   u32 sum_warps, warp_quads;
 };
 BURIN_DEVICE u32 part_bytes(const SplitSums& sums) { return sums.sum_warps * sums.warp_quads * kSumWarpBytes; }
+// Behind both: what the other blocks of the cluster send.
+BURIN_DEVICE u32 received_start(const SplitSums& sums) {
+  const u32 end = sums.start + split_warps() * part_bytes(sums);
+  return end > sums.room_end ? end : sums.room_end;
+}
 
 // Where a lane's quads lie that are its warp's part: kSumWarpBytes apart.
 BURIN_DEVICE u32 own_quads(const SplitSums& sums, u32 split, u32 sum_warp, u32 lane) {
@@ -40,21 +44,6 @@ BURIN_DEVICE f32x4 add_splits(const SplitSums& sums, u32 place) {
   }
   return sum;
 }
-// Those of all blocks of the cluster.
-BURIN_DEVICE f32x4 add_blocks(u32 place) {
-  f32x4 parts[kMaxClusterSplits];
-#pragma unroll
-  for (u32 rank = 0; rank < kMaxClusterSplits; ++rank) {
-    if (rank < static_cast<u32>(cluster_blocks())) parts[rank] = burin_dev_cluster_load4(place, 0, rank);
-  }
-  f32x4 sum = parts[0];
-#pragma unroll
-  for (u32 rank = 1; rank < kMaxClusterSplits; ++rank) {
-    if (rank < static_cast<u32>(cluster_blocks())) sum += parts[rank];
-  }
-  return sum;
-}
-
 BURIN_DEVICE u32 quads(const SplitSums& sums) { return sums.sum_warps * sums.warp_quads * kWarpThreads; }
 BURIN_DEVICE SumPlace place_of_quad(const SplitSums& sums, u32 number) {
   const u32 quad = number / kWarpThreads;
@@ -71,33 +60,8 @@ BURIN_DEVICE void for_each_quad(const SplitSums& sums, u32 thread, Visit visit) 
   }
 }
 
-// store(SumPlace, sums) for the thread's share of the cluster's. Where the last ones at once are too many, the first
-// one is loaded again, and not stored. Sums go back to where the thread's own part of them was, which nobody loads: so
-// all that was loaded is used, whatever becomes of it, as burin_dev_cluster_leave() wants it.
-template <typename Store>
-BURIN_DEVICE void add_up_blocks(const SplitSums& sums, u32 first, Store store) {
-  const u32 threads = cluster_blocks() * block_threads(), count = quads(sums);
-  const u32 at_once = at_most(kQuadsAtOnce, divide_up(count, threads));
-#pragma nounroll
-  for (u32 item = first; item < count; item += at_once * threads) {
-    f32x4 added[kQuadsAtOnce];
-#pragma unroll
-    for (u32 i = 0; i < kQuadsAtOnce; ++i) {
-      const u32 number = item + i * threads;
-      if (i < at_once) added[i] = add_blocks(address_of_quad(sums, number < count ? number : item));
-    }
-#pragma unroll
-    for (u32 i = 0; i < kQuadsAtOnce; ++i) {
-      const u32 number = item + i * threads;
-      if (i >= at_once) continue;
-      burin_dev_shared_store4(address_of_quad(sums, number < count ? number : item), 0, added[i]);
-      if (number < count) store(place_of_quad(sums, number), added[i]);
-    }
-  }
-}
-
-// All threads of the cluster call it when they have stored their parts; `rank`: the block's in its cluster.
-// store(SumPlace, sums) for each quad, by one thread of the cluster.
+// All threads of the cluster call it when they have stored their parts, and have called begin_cluster_sums(); `rank`:
+// the block's in its cluster. store(SumPlace, sums) for each quad, by one thread of the cluster.
 template <typename Store>
 BURIN_DEVICE void add_up(const SplitSums& sums, u32 rank, Store store) {
   const u32 thread = burin_dev_thread();
@@ -112,8 +76,11 @@ BURIN_DEVICE void add_up(const SplitSums& sums, u32 rank, Store store) {
     for_each_quad(sums, thread,
                   [&](const SumPlace&, u32 at) BURIN_INLINED { burin_dev_shared_store4(at, 0, add_splits(sums, at)); });
   }
-  burin_dev_cluster_barrier();
-  add_up_blocks(sums, rank * block_threads() + thread, store);
-  // A barrier would wait for what was stored.
-  burin_dev_cluster_leave();
+  const ClusterSums all = {sums.start, received_start(sums), quads(sums), rank};
+  exchange_sums(all, thread);
+#pragma unroll 2
+  for (u32 quad = thread; quad < share_quads(all); quad += block_threads()) {
+    store(place_of_quad(sums, rank * share_quads(all) + quad), sum_of_blocks(all, quad));
+  }
+  burin_dev_cluster_meet();
 }

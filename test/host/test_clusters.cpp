@@ -71,7 +71,8 @@ sum:
   call void @burin_dev_global_store(ptr %out, i64 %off, float %all)
   br label %leave
 leave:
-  call void @burin_dev_cluster_leave()
+  call void @burin_dev_cluster_arrive()
+  call void @burin_dev_cluster_meet()
   ret void)",
                                4);
   REQUIRE(run.fault.empty());
@@ -93,7 +94,8 @@ store:
   call void @burin_dev_global_store(ptr %out, i64 %off, float %back)
   br label %leave
 leave:
-  call void @burin_dev_cluster_leave()
+  call void @burin_dev_cluster_arrive()
+  call void @burin_dev_cluster_meet()
   ret void)");
   REQUIRE(run.fault.empty());
   for (int i = 0; i < kCols; ++i) CHECK(run.output[static_cast<std::size_t>(i)] == static_cast<float>(i + 1));
@@ -107,7 +109,8 @@ TEST_CASE("clusters: a cluster load from the own block sees what a block barrier
   %next = xor i32 %t4, 4
   %v = call float @burin_dev_cluster_load(i32 %next, i32 0, i32 0)
   call void @burin_dev_global_store(ptr %out, i64 %off, float %v)
-  call void @burin_dev_cluster_leave()
+  call void @burin_dev_cluster_arrive()
+  call void @burin_dev_cluster_meet()
   ret void)");
   REQUIRE(run.fault.empty());
   for (int i = 0; i < kCols; ++i) CHECK(run.output[static_cast<std::size_t>(i)] == static_cast<float>((i ^ 1) + 1));
@@ -148,7 +151,8 @@ store:
   call void @burin_dev_global_store(ptr %out, i64 %off, float %v)
   br label %leave
 leave:
-  call void @burin_dev_cluster_leave()
+  call void @burin_dev_cluster_arrive()
+  call void @burin_dev_cluster_meet()
   ret void
 end:
   ret void)",
@@ -172,7 +176,8 @@ store:
   call void @burin_dev_global_store(ptr %out, i64 %off, float %v)
   br label %leave
 leave:
-  call void @burin_dev_cluster_leave()
+  call void @burin_dev_cluster_arrive()
+  call void @burin_dev_cluster_meet()
   ret void)",
                                               annotations(2, 2, 1)),
                               options);
@@ -247,7 +252,8 @@ load:
   %v = call float @burin_dev_cluster_load(i32 %t4, i32 16, i32 %other)
   br label %leave
 leave:
-  call void @burin_dev_cluster_leave()
+  call void @burin_dev_cluster_arrive()
+  call void @burin_dev_cluster_meet()
   ret void)");
     CHECK_THAT(fault, Contains("cluster load from block ("));
   }
@@ -278,20 +284,22 @@ TEST_CASE("clusters: a store to what the other block has loaded since the last c
 write:
   call void @burin_dev_barrier()
   call void @burin_dev_shared_store(i32 %t4, i32 0, float 2.0)
-  call void @burin_dev_cluster_leave()
+  call void @burin_dev_cluster_arrive()
+  call void @burin_dev_cluster_meet()
   ret void
 read:
   %other = xor i32 %y, 1
   %v = call float @burin_dev_cluster_load(i32 %t4, i32 0, i32 %other)
   call void @burin_dev_barrier()
-  call void @burin_dev_cluster_leave()
+  call void @burin_dev_cluster_arrive()
+  call void @burin_dev_cluster_meet()
   ret void)";
   };
   std::string faults;
   for (const char* writer : {"0", "1"}) {
     const std::string fault = cluster_fault(body(writer));
     CHECK_THAT(fault, Contains("race on shared memory at byte"));
-    CHECK_THAT(fault, Contains("without a cluster barrier in between"));
+    CHECK_THAT(fault, Contains("without a cluster barrier"));
     faults += fault;
   }
   CHECK_THAT(faults, Contains("after a load by another block of the cluster"));
@@ -314,7 +322,7 @@ end:
   };
   std::string faults;
   for (const char* reader : {"0", "1"}) faults += cluster_fault(body(reader));
-  CHECK_THAT(faults, Contains("ends while another block of its cluster may still load from its shared memory"));
+  CHECK_THAT(faults, Contains("ends while its shared memory may still be on its way to another block of its cluster"));
   CHECK_THAT(faults, Contains("load from shared memory that ended with its block"));
 }
 

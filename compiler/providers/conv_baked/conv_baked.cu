@@ -327,7 +327,8 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
     }
     if (pools()) pool_outputs(pixel.output, batch);
     write_marks(marks, live);
-    burin_dev_cluster_leave();
+    burin_dev_cluster_arrive();
+    burin_dev_cluster_meet();
     burin_dev_exit();
   } else if (splits() > 1) {
     const i64 slice_words = static_cast<i64>(group_sums()) * block_threads();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "compiler/launch_time.h"
@@ -288,6 +289,11 @@ int resident_blocks(std::int64_t shared_bytes, int registers, int threads, const
   const auto by_shared = static_cast<int>(arch.max_shared_per_multiprocessor / (shared_bytes + kSharedOfBlock));
   const int by_registers = resident_warps(arch.registers_per_multiprocessor, registers) / (threads / kWarpSize);
   return std::min({by_shared, by_registers, arch.max_threads_per_multiprocessor / threads});
+}
+
+bool can_share_sums(int cluster, const ArchSpec& arch) {
+  const bool is_power_of_two = cluster >= 1 && std::has_single_bit(static_cast<unsigned>(cluster));
+  return is_power_of_two && (cluster == 1 || (arch.clusters && cluster <= kMaxClusterBlocks));
 }
 
 double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch,

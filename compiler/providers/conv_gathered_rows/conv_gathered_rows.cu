@@ -40,7 +40,8 @@ BURIN_DEVICE u32 copy_bytes() {
 BURIN_DEVICE u32 channel_bytes() { return channel_pitch() * octet_bytes(); }
 BURIN_DEVICE u32 sum_warps() { return row_warps() * octet_warps(); }
 
-// Shared memory: what is said of the rows; the panel; the staged activations, and in their place the sums.
+// Shared memory: what is said of the rows; the panel; the staged activations, and in their place the sums; then those
+// that the other blocks of the cluster send.
 BURIN_DEVICE u32 panel_start() { return kSharedStart + to_banks(block_rows() * kRowBytes); }
 BURIN_DEVICE u32 staged_start() { return panel_start() + to_banks(panel_bytes()); }
 
@@ -303,7 +304,8 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, c
     return;
   }
   burin_dev_barrier();
-  const SplitSums split = {staged_start(), sum_warps(), static_cast<u32>(warp_tiles() * warp_octets())};
+  const SplitSums split = {staged_start(), staged_start() + split_channels() * channel_bytes(), sum_warps(),
+                           static_cast<u32>(warp_tiles() * warp_octets())};
   const u32 own = own_quads(split, warp.split, number_of_sums(warp), warp.lane);
   for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
     burin_dev_shared_store4(own, (row * warp_octets() + octet) * kSumWarpBytes, sums.of[row][octet]);
@@ -316,6 +318,7 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, c
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
   const u32 thread = burin_dev_thread();
   if (thread < kGatesUsed) burin_dev_gate_init(thread);
+  begin_cluster_sums(thread);
   burin_dev_barrier();
   if (thread == 0) begin_weights(weights);
   const Warp warp = warp_of_thread();

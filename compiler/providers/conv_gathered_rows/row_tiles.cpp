@@ -139,10 +139,10 @@ std::int64_t RowTiles::shared_bytes(const ConvShape& shape, int step_limit) cons
   constexpr int kRowBytes = 8, kWarpQuadBytes = 512;
   const std::int64_t panel = panel_words(packing(shape), step_limit) * kWordBytes;
   const std::int64_t staged = std::int64_t{split_channels(shape)} * channel_pitch(shape) * octet_bytes();
-  const std::int64_t sums =
-      split_warps * cluster == 1 ? 0 : std::int64_t{warps()} * warp_tiles * warp_octets * kWarpQuadBytes;
+  const std::int64_t part = std::int64_t{row_warps} * octet_warps * warp_tiles * warp_octets * kWarpQuadBytes;
+  const std::int64_t sums = split_warps * cluster == 1 ? 0 : split_warps * part;
   return kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + to_banks(panel) +
-         std::max(staged, sums);
+         std::max(staged, sums) + part / cluster * (cluster - 1);
 }
 
 bool has_rows(const ConvShape& shape) {
@@ -162,7 +162,7 @@ bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const A
          (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMostWarpTiles) &&
          tiles.split_warps <= kMostSplitWarps && tiles.warps() * kWarpSize <= kMostBlockThreads &&
          step_limit <= kMostSteps && tiles.channel_pitch(shape) <= kMostChannelPitch &&
-         (tiles.cluster == 1 || (arch.clusters && tiles.cluster <= kMaxClusterBlocks)) &&
+         can_share_sums(tiles.cluster, arch) &&
          (tiles.cluster - 1) * tiles.split_channels(shape) < shape.channels_per_group() &&
          registers(tiles) <= arch.max_registers_per_thread &&
          tiles.shared_bytes(shape, step_limit) <= arch.max_shared_per_block &&

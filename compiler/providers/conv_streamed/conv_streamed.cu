@@ -252,5 +252,8 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   } else {
     store_pixels(output, other, split, row_block, thread);
   }
-  if (splits() > 1) burin_dev_cluster_leave();
+  if (splits() > 1) {
+    burin_dev_cluster_arrive();
+    burin_dev_cluster_meet();
+  }
 }

@@ -15,6 +15,7 @@
 // filters, the filter of each row of the sets and its bias, and what fills up four words. A panel: for each step, 64
 // rows by 32 bytes as burin_dev_group_multiply_columns_f16() has them.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_warpgroup_rows/conv_warpgroup_rows.def"
+#include "templates/kernels/cluster_sums.h"
 #include "templates/kernels/function.h"
 #include "templates/kernels/pool_window.h"
 #include "templates/kernels/residual.h"
@@ -25,6 +26,7 @@ constexpr u32 kStepBytes = 2048, kPlaceBytes = 16;
 constexpr u32 kMostPlaceChannels = 8, kStepPlaces = 2;
 constexpr u32 kMostStagedBuffers = 3;  // one is multiplied, one is filled, and one's products may not have ended
 constexpr u32 kMostItems = 8;
+static_assert(kSumsGate == 7, "buffers of weights have gates up to it");
 constexpr u32 kMostFilterWords = 28, kMostFilterCols = 25, kMostPatchValues = 48;
 enum { kFactorsTf32 = 3 };
 
@@ -69,7 +71,8 @@ BURIN_DEVICE u32 filters_bytes() {
   return divide_up(row_groups() * kGroupRows * filter_words() * kWordBytes, kSharedStart) * kSharedStart;
 }
 
-// Shared memory: filters; buffers of weights, then of activations; in place of the buffers, the sums.
+// Shared memory: filters; buffers of weights, then of activations; in place of the buffers, the sums; then those that
+// the other blocks of the cluster send; then the residual.
 BURIN_DEVICE u32 filters_start() { return kSharedStart; }
 BURIN_DEVICE u32 sums_start() { return filters_start() + filters_bytes(); }
 BURIN_DEVICE u32 panels_start() { return sums_start(); }
@@ -240,8 +243,7 @@ BURIN_DEVICE bool is_pixel(i32 y, i32 x) {
   return static_cast<u32>(y) < static_cast<u32>(conv_rows()) && static_cast<u32>(x) < static_cast<u32>(conv_cols());
 }
 
-// Sums begin with the bias, and with a residual that is not added last, so that it is on its way while the input is
-// staged; of a cluster's blocks, those of the first one.
+// Sums begin with the bias; of a cluster's blocks, those of the first one.
 struct Bias {
   float of[2];  // of the lane's channels
 };
@@ -255,29 +257,10 @@ BURIN_DEVICE Bias load_bias(const float* weights, const Warp& warp) {
   }
   return bias;
 }
-BURIN_DEVICE void begin_sums(Sums& sums, const Tile& tile, const Warp& warp, const Bias& bias, const float* other) {
+BURIN_DEVICE void begin_sums(Sums& sums, const Bias& bias) {
 #pragma unroll
   for (u32 i = 0; i < kMaxOctets * 4; ++i) {
     if (i < octets() * 4) sums.of[i] = bias.of[i / 2 % 2];
-  }
-  if (!residual() || residual_last() || split_of_block() != 0) return;
-#pragma unroll
-  for (u32 octet = 0; octet < kMaxOctets; ++octet) {
-    if (octet >= octets()) continue;
-#pragma unroll
-    for (u32 i = 0; i < 2; ++i) {
-      const u32 pixel = octet * kOctetPixels + warp.lane % 4 * 2 + i, row = pixel / pitch(), col = pixel % pitch();
-      const i32 y = tile.row + static_cast<i32>(warp.pixel_group * group_rows() + row);
-      const i32 x = tile.col + static_cast<i32>(col);
-      if (row >= static_cast<u32>(group_rows()) || col >= static_cast<u32>(tile_cols()) || !is_pixel(y, x)) continue;
-#pragma unroll
-      for (u32 half = 0; half < 2; ++half) {
-        const u32 of_block = first_row(warp) + half * 8;
-        if (!is_output(of_block)) continue;
-        const u32 word = channel_of(of_block) * conv_plane() + y * conv_cols() + x;
-        sums.of[octet * 4 + half * 2 + i] += burin_dev_global_load(other, bytes_of(word));
-      }
-    }
   }
 }
 
@@ -288,12 +271,24 @@ BURIN_DEVICE u32 row_words() {
   const u32 words = pixel_groups() * group_words();
   return words / kOctetPixels % 2 == 0 ? words + kOctetPixels : words;
 }
-BURIN_DEVICE u32 place_of_sum(u32 row, u32 pixel_row, u32 pixel_col) {
-  const u32 pixel = pixel_row / group_rows() * group_words() + pixel_row % group_rows() * pitch() + pixel_col;
-  return sums_start() + (row * row_words() + pixel) * kWordBytes;
+BURIN_DEVICE u32 word_of_pixel(u32 row, u32 col) {
+  return row / group_rows() * group_words() + row % group_rows() * pitch() + col;
 }
-// Windows of a pool overlap, so that what is applied to the sums is so before.
-BURIN_DEVICE float kept(float sum) { return pools() ? apply(sum) : sum; }
+BURIN_DEVICE u32 place_of_sum(u32 row, u32 pixel_row, u32 pixel_col) {
+  return sums_start() + (row * row_words() + word_of_pixel(pixel_row, pixel_col)) * kWordBytes;
+}
+// Windows of a pool overlap, so that what is applied to the sums is so before; with a residual, when that is added.
+BURIN_DEVICE float kept(float sum) { return pools() && !residual() ? apply(sum) : sum; }
+// All of a row is sent to other blocks of a cluster.
+BURIN_DEVICE void fill_rows(u32 thread) {
+  const u32 pixels = pixel_groups() * group_words(), quads = (row_words() - pixels) / kQuadWords;
+  const f32x4 zeros = {0, 0, 0, 0};
+#pragma nounroll
+  for (u32 quad = thread; quad < row_groups() * kGroupRows * quads; quad += block_threads()) {
+    const u32 word = quad / quads * row_words() + pixels + quad % quads * kQuadWords;
+    burin_dev_shared_store4(sums_start() + word * kWordBytes, 0, zeros);
+  }
+}
 BURIN_DEVICE void share_sums(const Sums& sums, const Warp& warp) {
   const u32 first = sums_start() +
                     (first_row(warp) * row_words() + warp.pixel_group * group_words() + warp.lane % 4 * 2) * kWordBytes;
@@ -306,78 +301,138 @@ BURIN_DEVICE void share_sums(const Sums& sums, const Warp& warp) {
   }
 }
 
-// Each of a cluster's blocks adds up the sums of some rows, which no other one loads from it, and stores what becomes
-// of them.
-constexpr u32 kMaxClusterBlocks = 8, kQuadsAtOnce = 4, kMostOutputs = 4;
+// Each of a cluster's blocks adds up the sums of some rows, and stores what becomes of them.
 BURIN_DEVICE u32 block_rows() { return row_groups() * kGroupRows; }
 BURIN_DEVICE u32 rows_of_share() { return block_rows() / cluster_blocks(); }
 BURIN_DEVICE u32 first_row_of_share() { return split_of_block() * rows_of_share(); }
-
-BURIN_DEVICE f32x4 load_sums_of_blocks(u32 place) {
-  f32x4 parts[kMaxClusterBlocks];
-#pragma unroll
-  for (u32 rank = 0; rank < kMaxClusterBlocks; ++rank) {
-    if (rank < static_cast<u32>(cluster_blocks())) parts[rank] = burin_dev_cluster_load4(place, 0, rank);
+BURIN_DEVICE u32 share_start() { return sums_start() + first_row_of_share() * row_words() * kWordBytes; }
+// Of the share: those of output channels.
+BURIN_DEVICE u32 existing_rows() {
+  const i32 left = group_outputs() - static_cast<i32>(first_output() + first_row_of_share());
+  return left < 0 ? 0 : at_most(left, rows_of_share());
+}
+BURIN_DEVICE u32 sums_bytes() { return block_rows() * row_words() * kWordBytes; }
+BURIN_DEVICE u32 received_start() {
+  const u32 multiplied = buffers() * panels_bytes() + staged_buffers() * staged_bytes();
+  return sums_start() + (multiplied > sums_bytes() ? multiplied : sums_bytes());
+}
+BURIN_DEVICE ClusterSums cluster_sums() {
+  return {sums_start(), received_start(), sums_bytes() / kSumQuadBytes, split_of_block()};
+}
+// Windows overlap, so that sums are added up before.
+BURIN_DEVICE void add_up_blocks(const ClusterSums& sums, u32 thread) {
+#pragma unroll 4
+  for (u32 quad = thread; quad < share_quads(sums); quad += block_threads()) {
+    const f32x4 sum = sum_of_blocks(sums, quad), all = {kept(sum[0]), kept(sum[1]), kept(sum[2]), kept(sum[3])};
+    burin_dev_shared_store4(own_sums(sums) + quad * kSumQuadBytes, 0, all);
   }
-  f32x4 sum = parts[0];
+}
+// A sum of the share, which begins at `share`; without a pool, the blocks of a cluster have parts of it.
+BURIN_DEVICE float sum_at(u32 share, u32 row, u32 word) {
+  const u32 byte = (row * row_words() + word) * kWordBytes;
+  float sum = burin_dev_shared_load(share + byte, 0);
+  if (pools()) return sum;
 #pragma unroll
-  for (u32 rank = 1; rank < kMaxClusterBlocks; ++rank) {
-    if (rank < static_cast<u32>(cluster_blocks())) sum += parts[rank];
+  for (u32 i = 0; i + 1 < static_cast<u32>(cluster_blocks()); ++i) {
+    sum += burin_dev_shared_load(received_start() + byte, i * share_bytes(cluster_sums()));
   }
   return sum;
 }
-// Where there is nothing left, a thread loads its first ones again, and stores them again: nobody else does, and all
-// that was loaded is used.
-BURIN_DEVICE void add_up_blocks(u32 thread) {
-  const u32 row_quads = pixel_groups() * group_words() / kQuadWords, quads = rows_of_share() * row_quads;
-  const u32 at_once = at_most(kQuadsAtOnce, divide_up(quads, block_threads()));
-  const auto place = [&](u32 number) BURIN_INLINED {
-    const u32 row = first_row_of_share() + number / row_quads;
-    return sums_start() + (row * row_words() + number % row_quads * kQuadWords) * kWordBytes;
-  };
+
+// Threads have a pixel of so many, and go through rows of the share: neighbours access what follows each other. The
+// pixels are in so many parts, of which a thread has one of each, that it has the fewest turns.
+struct Walk {
+  u32 pixels, rows;  // at once
+};
+BURIN_DEVICE Walk walk_over(u32 pixels) {
+  constexpr u32 kMostParts = 8;
+  Walk best = {0, 0};
+  u32 fewest = 0xFFFFFFFF;
+#pragma unroll
+  for (u32 parts = 1; parts <= kMostParts; ++parts) {
+    const u32 at_once = divide_up(pixels, parts);
+    if (at_once > block_threads()) continue;
+    const u32 rows = at_most(block_threads() / at_once, rows_of_share());
+    const u32 turns = parts * divide_up(rows_of_share(), rows);
+    if (turns >= fewest) continue;
+    fewest = turns;
+    best = {at_once, rows};
+  }
+  return best;
+}
+// begin(pixel) says where the pixel is, which `exists` or not; then visit(that, row of the share).
+template <typename Begin, typename Visit>
+BURIN_DEVICE void for_each_pixel(u32 pixels, u32 thread, Begin begin, Visit visit) {
+  const Walk walk = walk_over(pixels);
+  const u32 rows = existing_rows();
+  if (thread >= walk.pixels * walk.rows) return;
 #pragma nounroll
-  for (u32 first = thread; first < quads; first += at_once * block_threads()) {
-    f32x4 sums[kQuadsAtOnce];
-#pragma unroll
-    for (u32 i = 0; i < kQuadsAtOnce; ++i) {
-      const u32 number = first + i * block_threads();
-      if (i < at_once) sums[i] = load_sums_of_blocks(place(number < quads ? number : first));
-    }
-#pragma unroll
-    for (u32 i = 0; i < kQuadsAtOnce; ++i) {
-      const u32 number = first + i * block_threads();
-      if (i >= at_once) continue;
-      const f32x4 sum = sums[i], all = {kept(sum[0]), kept(sum[1]), kept(sum[2]), kept(sum[3])};
-      burin_dev_shared_store4(place(number < quads ? number : first), 0, all);
-    }
+  for (u32 pixel = thread % walk.pixels; pixel < pixels; pixel += walk.pixels) {
+    const auto place = begin(pixel);
+    if (!place.exists) continue;
+#pragma unroll 4
+    for (u32 row = thread / walk.pixels; row < rows; row += walk.rows) visit(place, row);
   }
 }
 
+// A pixel of the convolution.
+struct Pixel {
+  u32 word;      // of a row of sums
+  u32 of_plane;  // of the convolution's
+  bool exists;
+};
+BURIN_DEVICE Pixel pixel_at(const Tile& tile, u32 number) {
+  const u32 row = number / tile_cols(), col = number % tile_cols();
+  const i32 y = tile.row + static_cast<i32>(row), x = tile.col + static_cast<i32>(col);
+  return {word_of_pixel(row, col), static_cast<u32>(y * conv_cols() + x), is_pixel(y, x)};
+}
+
+// The residual of the share is on its way while chunks are multiplied, to where sums have their place in a row.
+BURIN_DEVICE u32 residual_start() {
+  const u32 received = cluster_blocks() > 1 ? (cluster_blocks() - 1) * share_bytes(cluster_sums()) : 0;
+  return received_start() + received;
+}
+BURIN_DEVICE u32 place_of_residual(u32 row, u32 word) {
+  return residual_start() + (row * row_words() + word) * kWordBytes;
+}
+BURIN_DEVICE void copy_residual(const float* other, const Tile& tile, u32 thread) {
+  const float* share = other + static_cast<i64>(channel_of(first_row_of_share())) * conv_plane();
+  for_each_pixel(
+      tile_rows() * tile_cols(), thread, [&](u32 number) BURIN_INLINED { return pixel_at(tile, number); },
+      [&](const Pixel& pixel, u32 row) BURIN_INLINED {
+        burin_dev_copy_async(place_of_residual(row, pixel.word), 0, share,
+                             bytes_of(row * conv_plane() + pixel.of_plane), 1);
+      });
+  burin_dev_copy_commit();
+}
+BURIN_DEVICE float finished(u32 share, u32 row, u32 word) {
+  const float sum = sum_at(share, row, word);
+  return residual() ? end_of_sum(sum, burin_dev_shared_load(place_of_residual(row, word), 0)) : apply(sum);
+}
+// Behind which there is a pool.
+BURIN_DEVICE void finish_pixels(const Tile& tile, u32 thread) {
+  const u32 share = share_start();
+  for_each_pixel(
+      tile_rows() * tile_cols(), thread, [&](u32 number) BURIN_INLINED { return pixel_at(tile, number); },
+      [&](const Pixel& pixel, u32 row) BURIN_INLINED {
+        burin_dev_shared_store(share + (row * row_words() + pixel.word) * kWordBytes, 0,
+                               finished(share, row, pixel.word));
+      });
+}
+
 struct Output {
-  u32 row;        // of the block's output channels
   u32 top, left;  // of its window, in the tile
-  u32 word;       // of the image
+  u32 of_plane;
   bool exists;
 };
 BURIN_DEVICE Output output_at(const Tile& tile, u32 number) {
-  const u32 col = number % stored_cols(), row = number / stored_cols() % stored_rows();
-  const u32 of_block = first_row_of_share() + number / stored_cols() / stored_rows(), y = tile.out_row + row,
-            x = tile.out_col + col;
-  return {of_block, row * pool_stride_rows(), col * pool_stride_cols(),
-          channel_of(of_block) * out_rows() * out_cols() + y * out_cols() + x,
-          is_output(of_block) && y < static_cast<u32>(out_rows()) && x < static_cast<u32>(out_cols())};
+  const u32 row = number / stored_cols(), col = number % stored_cols();
+  const u32 y = tile.out_row + row, x = tile.out_col + col;
+  return {row * pool_stride_rows(), col * pool_stride_cols(), y * out_cols() + x,
+          y < static_cast<u32>(out_rows()) && x < static_cast<u32>(out_cols())};
 }
-// A pixel of the convolution, with all that is applied to it; there is no pool.
-BURIN_DEVICE float finished(const Tile& tile, const Output& of, const float* other) {
-  const float sum = burin_dev_shared_load(place_of_sum(of.row, of.top, of.left), 0);
-  if (!residual_last()) return apply(sum);
-  const u32 y = tile.row + of.top, x = tile.col + of.left;
-  const bool exists = of.exists && is_pixel(y, x);
-  const u32 word = channel_of(of.row) * conv_plane() + y * conv_cols() + x;
-  return end_of_sum(sum, exists ? burin_dev_global_load(other, bytes_of(word)) : 0.0f);
-}
-BURIN_DEVICE float value_of(const Tile& tile, const Output& of, const float* other) {
-  if (!pools()) return finished(tile, of, other);
+BURIN_DEVICE float value_of(const Tile& tile, const Output& of, u32 share, u32 share_row) {
+  if (!pools()) return finished(share, share_row, word_of_pixel(of.top, of.left));
   float result = pool_start(pool_averages());
 #pragma unroll
   for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
@@ -386,7 +441,7 @@ BURIN_DEVICE float value_of(const Tile& tile, const Output& of, const float* oth
       const u32 row = of.top + r, col = of.left + s;
       const bool inside = (!windows_leave_rows() && !windows_leave_cols()) ||
                           is_pixel(tile.row + static_cast<i32>(row), tile.col + static_cast<i32>(col));
-      const float value = burin_dev_shared_load(place_of_sum(of.row, row, col), 0);
+      const float value = sum_at(share, share_row, word_of_pixel(row, col));
       result = pool_with(pool_averages(), result, value, inside);
     }
   }
@@ -395,27 +450,14 @@ BURIN_DEVICE float value_of(const Tile& tile, const Output& of, const float* oth
   const WindowAxis cols = {tile.col + static_cast<i32>(of.left), pool_cols(), 1, conv_cols(), pool_pad_right()};
   return pool_mean(result, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
 }
-
-// Threads store what follows each other. What the last ones have too many is computed again, and not stored.
-BURIN_DEVICE void store_outputs(const Tile& tile, u32 thread, const float* other, float* output) {
-  const u32 outputs = rows_of_share() * stored_rows() * stored_cols();
-  const u32 at_once = pools() ? 1 : at_most(kMostOutputs, divide_up(outputs, block_threads()));
-#pragma nounroll
-  for (u32 first = thread; first < outputs; first += at_once * block_threads()) {
-    float values[kMostOutputs];
-#pragma unroll
-    for (u32 i = 0; i < kMostOutputs; ++i) {
-      const u32 number = at_most(first + i * block_threads(), outputs - 1);
-      if (i < at_once) values[i] = value_of(tile, output_at(tile, number), other);
-    }
-#pragma unroll
-    for (u32 i = 0; i < kMostOutputs; ++i) {
-      const u32 number = first + i * block_threads();
-      if (i >= at_once || number >= outputs) continue;
-      const Output of = output_at(tile, number);
-      if (of.exists) burin_dev_global_store(output, bytes_of(of.word), values[i]);
-    }
-  }
+BURIN_DEVICE void store_outputs(const Tile& tile, u32 thread, float* output) {
+  const u32 plane = out_rows() * out_cols(), share = share_start();
+  float* outputs = output + static_cast<i64>(channel_of(first_row_of_share())) * plane;
+  for_each_pixel(
+      stored_rows() * stored_cols(), thread, [&](u32 number) BURIN_INLINED { return output_at(tile, number); },
+      [&](const Output& of, u32 row) BURIN_INLINED {
+        burin_dev_global_store(outputs, bytes_of(row * plane + of.of_plane), value_of(tile, of, share, row));
+      });
 }
 
 // ---- a pool that filters: a thread has windows one below the other, which share rows, of several channels
@@ -441,12 +483,6 @@ BURIN_DEVICE u32 windows_of_thread() {
   };
   return may_have(4) ? 4 : may_have(2) ? 2 : 1;
 }
-// Of the share: those of output channels.
-BURIN_DEVICE u32 existing_rows() {
-  const i32 left = group_outputs() - static_cast<i32>(first_output() + first_row_of_share());
-  return left < 0 ? 0 : at_most(left, rows_of_share());
-}
-
 struct Filter {
   float of[kMostFilterWords];
 };
@@ -526,27 +562,33 @@ BURIN_DEVICE void store_filtered(const Tile& tile, u32 thread, float* output) {
   }
 }
 
-BURIN_DEVICE void finish(const Sums& sums, const Tile& tile, const Warp& warp, u32 thread, const float* other,
-                         float* output) {
+BURIN_DEVICE void finish(const Sums& sums, const Tile& tile, const Warp& warp, u32 thread, float* output) {
+  if (residual()) burin_dev_copy_wait(0);
   burin_dev_barrier();  // others may still multiply where the sums go
   share_sums(sums, warp);
   if (cluster_blocks() > 1) {
-    burin_dev_cluster_barrier();
-    add_up_blocks(thread);
+    const ClusterSums all = cluster_sums();
+    fill_rows(thread);
+    exchange_sums(all, thread);
+    if (pools()) add_up_blocks(all, thread);
   }
-  burin_dev_barrier();
+  if (cluster_blocks() == 1 || pools()) burin_dev_barrier();
+  if (pools() && residual()) {
+    finish_pixels(tile, thread);
+    burin_dev_barrier();
+  }
   if (pool_filters()) {
     store_filtered(tile, thread, output);
   } else {
-    store_outputs(tile, thread, other, output);
+    store_outputs(tile, thread, output);
   }
-  // A block whose shared memory is still being loaded may not end. A barrier would wait for what was stored.
-  if (cluster_blocks() > 1) burin_dev_cluster_leave();
+  if (cluster_blocks() > 1) burin_dev_cluster_meet();
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
   const u32 thread = burin_dev_thread(), chunks = chunks_of_block();
   if (thread < static_cast<u32>(buffers())) burin_dev_gate_init(thread);
+  begin_cluster_sums(thread);
   burin_dev_barrier();
   if (thread == 0) {
 #pragma nounroll
@@ -557,13 +599,13 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   const u32 group = set_of_block() / output_blocks();
   const float* image =
       input_of(input, first_image()) + static_cast<i64>(group * group_channels() + first_channel()) * in_plane();
-  const float* added = residual_of(other, first_image());
   const Bias bias = load_bias(weights, warp);
   if (pool_filters()) load_filters(weights, thread);
   burin_dev_await_launch();
   Sums sums;
-  begin_sums(sums, tile, warp, bias, added);
+  begin_sums(sums, bias);
   stage_batches(image, thread, 0, 0, tile);
+  if (residual()) copy_residual(residual_of(other, first_image()), tile, thread);
   burin_dev_group_offer();
   burin_dev_barrier();
   burin_dev_group_begin(sums.of, octets());
@@ -584,5 +626,5 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
     if (thread == 0 && chunk > 0 && chunk - 1 + buffers() < chunks) copy_panels(weights, chunk - 1 + buffers());
   }
   burin_dev_group_wait(sums.of, octets(), 0);
-  finish(sums, tile, warp, thread, added, output_of(output, first_image()));
+  finish(sums, tile, warp, thread, output_of(output, first_image()));
 }

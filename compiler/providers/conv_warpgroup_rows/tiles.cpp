@@ -190,6 +190,10 @@ std::int64_t WarpgroupRowTiles::sums_bytes(const ConvShape& shape) const {
   return block_rows() * row_octets * kPixelsOfOctet * kWordBytes;
 }
 
+std::int64_t WarpgroupRowTiles::received_bytes(const ConvShape& shape) const {
+  return sums_bytes(shape) / cluster * (cluster - 1);
+}
+
 std::int64_t WarpgroupRowTiles::filters_bytes(const ConvShape& shape) const {
   const std::int64_t bytes = std::int64_t{block_rows()} * filter_words_of(shape) * kWordBytes;
   return ceil_div(bytes, kSharedReserveBytes) * kSharedReserveBytes;
@@ -198,7 +202,9 @@ std::int64_t WarpgroupRowTiles::filters_bytes(const ConvShape& shape) const {
 std::int64_t WarpgroupRowTiles::shared_bytes(const ConvShape& shape) const {
   const std::int64_t multiplied =
       buffers * panels_bytes(shape) + std::min(split_chunks(shape), kMostStagedChunks) * staged_bytes(shape);
-  return kSharedReserveBytes + filters_bytes(shape) + std::max(multiplied, sums_bytes(shape));
+  const std::int64_t residual = shape.epilogue.residual ? sums_bytes(shape) / cluster : 0;
+  return kSharedReserveBytes + filters_bytes(shape) + std::max(multiplied, sums_bytes(shape)) + received_bytes(shape) +
+         residual;
 }
 
 bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
@@ -210,7 +216,7 @@ bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec
          tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
          tiles.plane_pixels(shape) <= kMostPlanePixels &&
          std::int64_t{tiles.planes(shape)} * tiles.plane_pixels(shape) * kPlaceBytes <= kMostPlace &&
-         (tiles.cluster == 1 || (arch.clusters && tiles.cluster <= kMaxClusterBlocks)) &&
+         can_share_sums(tiles.cluster, arch) &&
          (tiles.cluster - 1) * tiles.split_channels(shape) < shape.channels_per_group() &&
          thread_registers(tiles, shape) <=
              std::min(arch.max_registers_per_thread,
@@ -242,51 +248,44 @@ double filter_clocks(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
 }  // namespace
 
 double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
-  // Clocks of 1.98 GHz, fitted to 2,668 kernels of 34 layers at batch 1, in FP16 and TF32, on an H100: 13 % off in the
-  // mean. Its choices take 1.11 times as long as the fastest, in the mean.
-  constexpr double kOctetClocks = 7.8, kStepLatency = 31;  // of a step of a warpgroup
+  // Clocks of 1.98 GHz, fitted to 2,449 kernels of 26 layers at batch 1, in FP16 and TF32, on an H100: 10 % off in the
+  // mean. Its choices take 1.07 times as long as the fastest, in the mean.
+  constexpr double kOctetClocks = 7.6, kStepLatency = 6.6;  // of a step of a warpgroup
   // Of 32 places: turns of the loop, whether there is something to stage or not; the loads. In TF32 there are half as
-  // many. Of a thread's batch of them, and of each of its places.
-  constexpr double kTurnClocks = 12, kPlaceClocks = 40, kBatchLatency = 360, kPlaceLatency = 35;
-  constexpr double kOverlapLoss = 0.65, kChunkClocks = 300;
-  constexpr double kIntakeBytesPerClock = 26, kFirstIntake = 0.68;  // weights; the launch before covers some
-  constexpr double kClusterBytesPerClock = 48, kClusterClocks = 2520, kFullClusterClocks = 1180;
-  constexpr double kShareClocks = 5, kSectorClocks = 0.16;  // of 128 bytes of sums; of 32 bytes that are stored
-  constexpr int kMostOfFullClusters = 128;                  // multiprocessors that clusters of eight find
-  const int multiprocessors =
-      tiles.cluster < kMaxClusterBlocks ? arch.multiprocessors : std::min(arch.multiprocessors, kMostOfFullClusters);
+  // many. Of a thread's batch of them.
+  constexpr double kTurnClocks = 21.7, kPlaceClocks = 32.7, kBatchLatency = 427, kTf32Share = 0.69;
+  constexpr double kOverlapLoss = 0.53, kChunkClocks = 254;
+  constexpr double kIntakeBytesPerClock = 28.3, kFirstIntake = 0.45;  // weights; the launch before covers some
+  constexpr double kClusterBytesPerClock = 48, kPairClocks = 900, kFourClocks = 1220, kEightClocks = 1890;
+  constexpr double kSectorClocks = 1.03, kWithResidual = 3;  // of 32 bytes that are stored
+  const int at_once =
+      tiles.cluster == 1 ? arch.multiprocessors : arch.clustered_blocks.at(static_cast<std::size_t>(tiles.cluster) - 1);
   const auto blocks = static_cast<double>(tiles.blocks(shape) * batch);
-  const double of_multiprocessor = std::ceil(blocks / multiprocessors);
+  const double of_multiprocessor = std::ceil(blocks / at_once);
   const double resident = std::min<double>(of_multiprocessor, std::max(1, resident_of(tiles, shape, arch)));
   const double rounds = std::ceil(of_multiprocessor / resident);
   const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape), steps = tiles.steps(shape);
-  const bool in_clusters = tiles.cluster > 1;
-  const double cluster =
-      (in_clusters ? kClusterClocks : 0) + (tiles.cluster == kMaxClusterBlocks ? kFullClusterClocks : 0);
   const double places = static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes;
   const double batches = std::ceil(places / (tiles.items * tiles.threads()));
-  const double turns = batches * tiles.items, share = tiles.factors == FactorType::tf32 ? 0.5 : 1;
+  const double turns = batches * tiles.items, share = tiles.factors == FactorType::tf32 ? kTf32Share : 1;
   const double staging = turns * tiles.threads() / kWarpSize * kTurnClocks * (0.3 + 0.7 * share) +
                          places / kWarpSize * kPlaceClocks * share;
   const double products = steps * tiles.groups() * octets * kOctetClocks;
   const double of_group = steps * std::max(octets * kOctetClocks, kStepLatency);
-  const double of_thread = turns * kPlaceLatency * (0.3 + 0.7 * share);
+  const double waits = batches * kBatchLatency;
   const double weights = static_cast<double>(tiles.panels_bytes(shape)) / kIntakeBytesPerClock;
-  const double alone =
-      std::max(of_group, batches * kBatchLatency + of_thread) + kOverlapLoss * std::min(of_group, of_thread);
-  const double slowest = std::max({products, staging, weights, alone / resident});
+  const double slowest = std::max({products, staging, weights, std::max(of_group, waits) / resident});
   const double chunk =
       slowest + kOverlapLoss * (products + staging - std::min(slowest, products + staging)) + kChunkClocks / resident;
-  const double sums =
-      static_cast<double>(tiles.block_rows()) * tiles.pixel_groups * octets * kPixelsOfOctet * kWordBytes;
   const double sectors = static_cast<double>(tiles.block_rows()) / tiles.cluster * tiles.stored_rows(shape) *
-                         (tiles.stored_cols(shape) / 8.0 + 1) * (shape.epilogue.residual ? 3 : 1);
-  const double end = sums / 128 * kShareClocks + sectors * kSectorClocks +
-                     (in_clusters ? sums * (tiles.cluster - 1) / tiles.cluster / kClusterBytesPerClock : 0) +
-                     (shape.epilogue.filters() ? filter_clocks(tiles, shape) : 0);
+                         (tiles.stored_cols(shape) / 8.0 + 1) * (shape.epilogue.residual ? kWithResidual : 1);
+  const double end = sectors * kSectorClocks + (shape.epilogue.filters() ? filter_clocks(tiles, shape) : 0);
   const double of_block =
       (chunks - 1) * chunk + std::max(staging, kFirstIntake * weights) + std::max(products, of_group / resident) + end;
-  const double busy = of_multiprocessor * of_block + rounds * (batches * kBatchLatency + of_thread + cluster);
+  const double meetings = tiles.cluster <= 2 ? kPairClocks : tiles.cluster <= 4 ? kFourClocks : kEightClocks;
+  const double cluster =
+      tiles.cluster == 1 ? 0 : meetings + static_cast<double>(tiles.received_bytes(shape)) / kClusterBytesPerClock;
+  const double busy = of_multiprocessor * of_block + rounds * (waits + cluster);
   return launch_time_us({.busy_us = clocks_us(busy, arch),
                          .blocks = of_multiprocessor,
                          .resident = resident,

@@ -62,7 +62,8 @@ struct WarpgroupRowTiles {
   std::int64_t panels_bytes(const ConvShape& shape) const;  // of a chunk
   std::int64_t staged_bytes(const ConvShape& shape) const;  // of a chunk
   std::int64_t sums_bytes(const ConvShape& shape) const;
-  std::int64_t filters_bytes(const ConvShape& shape) const;  // of a pool that filters
+  std::int64_t received_bytes(const ConvShape& shape) const;  // of sums, from the other blocks of the cluster
+  std::int64_t filters_bytes(const ConvShape& shape) const;   // of a pool that filters
   std::int64_t shared_bytes(const ConvShape& shape) const;
 };
 

@@ -40,7 +40,8 @@ BURIN_DEVICE i64 lists_offset() { return bias_offset() + static_cast<i64>(sets()
 BURIN_DEVICE u32 panel_bytes() { return warp_rows() * panel_cols() * 2 + kQuadBytes; }  // with what lies behind it
 BURIN_DEVICE u32 slot_bytes() { return list_quads() * kQuadBytes; }
 BURIN_DEVICE u32 chunk_bytes() { return octets() * chunk_cols() * kQuadBytes; }
-// Shared memory: the table; each warp's lists, and its panels; two chunks of inputs. Sums lie where lists were.
+// Shared memory: the table; each warp's lists, and its panels; two chunks of inputs. Sums lie where lists were, and
+// those that the other blocks of the cluster send behind all.
 BURIN_DEVICE u32 lists_start() { return kSharedStart + aligned(table_words()) * kWordBytes; }
 BURIN_DEVICE u32 panels_start() { return lists_start() + warps() * kListSlots * slot_bytes(); }
 BURIN_DEVICE u32 inputs_start() { return panels_start() + warps() * kPanels * panel_bytes(); }
@@ -246,7 +247,8 @@ BURIN_DEVICE void finish(float* output, const float* weights, i32 batch, const W
     });
     return;
   }
-  const SplitSums split = {lists_start(), static_cast<u32>(row_warps()), static_cast<u32>(warp_tiles() * octets())};
+  const SplitSums split = {lists_start(), inputs_start() + 2 * chunk_bytes(), static_cast<u32>(row_warps()),
+                           static_cast<u32>(warp_tiles() * octets())};
   const u32 own = own_quads(split, warp.split, warp.row, warp.lane);
   for_each_sum([&](u32 tile, u32 octet) BURIN_INLINED {
     burin_dev_shared_store4(own, (tile * octets() + octet) * kSumWarpBytes, sums.of[tile][octet]);
@@ -280,6 +282,7 @@ BURIN_DEVICE u32 slot_after(const Warp& warp, u32 slot) {
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32 batch) {
   const Warp warp = warp_of_thread();
+  begin_cluster_sums(burin_dev_thread());
   begin(weights, warp);
   burin_dev_await_launch();
   const Item item = first_item();

@@ -165,9 +165,10 @@ std::int64_t ExpandedTiles::shared_bytes(const Linear& op, int list_quads) const
   const std::int64_t lists = std::int64_t{warps()} * kListSlots * list_quads * kWideAccessBytes;
   const std::int64_t panels = std::int64_t{warps()} * kPanels * panel_bytes(*this);
   const std::int64_t inputs = std::int64_t{2} * octets * chunk_cols() * kWideAccessBytes;
-  const std::int64_t sums =
-      split_warps * cluster == 1 ? 0 : std::int64_t{warps()} * warp_tiles * octets * kSumQuadBytes;
-  return kSharedReserveBytes + aligned(table_words(op)) * kWordBytes + std::max(lists + panels + inputs, sums);
+  const std::int64_t part = std::int64_t{row_warps} * warp_tiles * octets * kSumQuadBytes;
+  const std::int64_t sums = split_warps * cluster == 1 ? 0 : split_warps * part;
+  return kSharedReserveBytes + aligned(table_words(op)) * kWordBytes + std::max(lists + panels + inputs, sums) +
+         part / cluster * (cluster - 1);
 }
 
 PanelCounts::PanelCounts(const Linear& op, FactorType factors)
@@ -215,8 +216,7 @@ bool fits(const ExpandedTiles& tiles, const Linear& op, int list_quads, const Ar
   return has_tiles && tiles.panel_cols % kCellCols == 0 && tiles.panel_cols <= 256 &&
          tiles.octets <= kMostExpandedOctets && tiles.warps() <= kMostExpandedWarps && list_quads <= kMostListQuads &&
          std::int64_t{tiles.octets} * (kSide / 2) * tiles.chunk_cols() <= std::int64_t{kMostItems} * tiles.threads() &&
-         (tiles.cluster == 1 || (arch.clusters && tiles.cluster <= kMaxClusterBlocks)) &&
-         registers_of(tiles) <= arch.max_registers_per_thread &&
+         can_share_sums(tiles.cluster, arch) && registers_of(tiles) <= arch.max_registers_per_thread &&
          tiles.shared_bytes(op, list_quads) <= arch.max_shared_per_block &&
          resident_of(tiles, op, list_quads, arch) >= 1;
 }
