@@ -128,7 +128,7 @@ std::string compare(const std::vector<double>& expected, const std::vector<float
   return {};
 }
 
-std::string run_batch(const Network& network, const Operator& op, const Recipe& recipe, int batch,
+std::string run_batch(const Network& network, const Operator& op, const Recipe& recipe, HostKernel& kernel, int batch,
                       const ProviderCheck& asked) {
   const auto tensor_at = [&](int tensor) -> const Activations& {
     return network.tensors[static_cast<std::size_t>(tensor)];
@@ -173,7 +173,7 @@ std::string run_batch(const Network& network, const Operator& op, const Recipe& 
     if (tensor.exists() && tensor.role == TensorRole::input) arguments.input = given();
     if (tensor.exists() && tensor.role == TensorRole::residual) arguments.residual = given();
   }
-  HostKernel(to_bitcode(recipe.specialise(recipe.symbol)), recipe.symbol, recipe.form).run(arguments);
+  kernel.run(arguments);
   std::string fault;
   const std::vector<float> inner = without_surroundings(output, words, check, fault);
   if (!fault.empty()) return fault;
@@ -256,8 +256,10 @@ std::string check_candidate(const Network& network, const Operator& op, const Ca
   try {
     const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
     std::string fault = check_text(task, candidate, recipe);
+    if (!fault.empty()) return what + fault + "\n" + candidate.plan;
+    HostKernel kernel(to_bitcode(recipe.specialise(recipe.symbol)), recipe.symbol, recipe.form);
     for (const int batch : check.batches) {
-      if (fault.empty()) fault = run_batch(network, op, recipe, batch, check);
+      fault = run_batch(network, op, recipe, kernel, batch, check);
       if (!fault.empty()) return fmt::format("{}batch {}: {}\n{}", what, batch, fault, candidate.plan);
     }
   } catch (const Error& error) {

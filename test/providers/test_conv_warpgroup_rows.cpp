@@ -13,6 +13,7 @@
 #include "ir/factor_type.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
+#include "test/every_case.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"
 #include "test/providers/tensor_cores.h"
@@ -124,7 +125,7 @@ TEST_CASE("convolution of few images on warpgroups: every kind of tiles") {
                  .second) {
           continue;
         }
-        CHECK(of.run(candidate) == "");
+        if (is_taken(checked, 2)) CHECK(of.run(candidate) == "");
         CHECK(stored_weights(plan) == factors);
         CHECK(multiplied_inputs(plan) == factors);
         clusters.insert(cluster);

@@ -173,17 +173,21 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns&
                const ArchSpec& arch) {
   // Clocks of 1.98 GHz, fitted to 593 kernels of halves, 15 layers at batch 1, on an H100: 12 % off these in the mean.
   // In TF32 a step has half as many columns in as many bytes and instructions.
-  constexpr double kProduct = 1.79;                        // of 16 x 8 sums, a step; where it is dense, two
-  constexpr double kLoadRows = 7.4, kLoadWeights = 4.18;   // of 32 octets; of 512 bytes
-  constexpr double kStep = 30.6, kProductOfStep = 3.3;     // of a warp that waits for its own step
-  constexpr double kLoad = 6.03, kFour = 11.5;             // of a warp that stages a word, or four
-  constexpr double kBatch = 378;                           // of loads, until the last of them has come
-  constexpr double kPanelByte = 0.0275;                    // the launch before covers the most
-  constexpr double kExchange = 12.7, kClusterWord = 51.8;  // of a warp's 16 x 8 sums
-  constexpr double kCluster = 1059, kResidual = 70.5;      // residuals: of 16 x 8 sums
+  constexpr double kProduct = 1.79;                       // of 16 x 8 sums, a step; where it is dense, two
+  constexpr double kLoadRows = 7.4, kLoadWeights = 4.18;  // of 32 octets; of 512 bytes
+  constexpr double kStep = 30.6, kProductOfStep = 3.3;    // of a warp that waits for its own step
+  constexpr double kLoad = 6.03, kFour = 11.5;            // of a warp that stages a word, or four
+  constexpr double kBatch = 378;                          // of loads, until the last of them has come
+  constexpr double kPanelByte = 0.0275;                   // the launch before covers the most
+  constexpr double kExchange = 12.7, kResidual = 70.5;    // of a warp's 16 x 8 sums; of 16 x 8 sums
+  // Clusters that send sums, fitted later, to 67 kernels of 18 layers; of eight it is an estimate. Pairs take no
+  // longer.
+  constexpr double kFourClocks = 700, kEightClocks = 1100;
   const int steps = estimate_steps(tiles, shape, live);
   const auto blocks = static_cast<double>(tiles.blocks(shape) * batch);
-  const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
+  const int at_once =
+      tiles.cluster == 1 ? arch.multiprocessors : arch.clustered_blocks.at(static_cast<std::size_t>(tiles.cluster) - 1);
+  const double of_multiprocessor = std::ceil(blocks / at_once);
   const double resident = std::min<double>(of_multiprocessor, std::max(1, resident_blocks(tiles, shape, steps, arch)));
   const double rounds = std::ceil(of_multiprocessor / resident);
   const double dense = tiles.sparse != 0 ? 1 : 2;
@@ -204,11 +208,11 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns&
   const double batches = std::ceil(items / (tiles.warps() * kItemsAtOnce));
   const double panel = static_cast<double>(panel_words(tiles.packing(shape), steps) * kWordBytes) * kPanelByte;
   const bool one = tiles.split_warps * tiles.cluster == 1;
-  const double exchange =
-      (one ? 0 : tiles.warps() * sums * kExchange) + (tiles.cluster == 1 ? 0 : sum_warps * sums * 4 * kClusterWord);
+  const double exchange = one ? 0 : tiles.warps() * sums * kExchange;
+  const double meetings = tiles.cluster <= 2 ? 0 : tiles.cluster <= 4 ? kFourClocks : kEightClocks;
   const double residuals = shape.epilogue.residual ? tiles.block_rows() * tiles.octets() * kResidual / kTileRows : 0;
   const double busy = of_multiprocessor * (multiply + staging + panel + exchange + residuals) +
-                      rounds * (waiting + batches * kBatch + (tiles.cluster == 1 ? 0 : kCluster));
+                      rounds * (waiting + batches * kBatch + meetings);
   return launch_time_us({.busy_us = clocks_us(busy, arch),
                          .blocks = of_multiprocessor,
                          .resident = resident,
