@@ -47,7 +47,7 @@ valgrind: build
 	@BURIN_MUTATIONS=200 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
 	  build/test_runtime "~*gpu*"
 
-# Each fuzz target for a minute.
+# Each fuzz target for as long as BURIN_FUZZ_SECONDS of CMake says.
 fuzz: setup
 	@cmake --preset fuzz $(LAUNCHER) --log-level=WARNING
 	@cmake --build build-fuzz -j $(JOBS) --target burin_fuzz_tests
