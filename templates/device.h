@@ -127,8 +127,6 @@ BURIN_PRIMITIVE void burin_dev_cluster_meet();
 BURIN_PRIMITIVE void burin_dev_cluster_send(u32 shared_base, u32 source, u32 target, u32 bytes, u32 rank, u32 gate);
 // Shared memory of the block with this rank in the cluster, at the place of this block's address.
 BURIN_PRIMITIVE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank);
-// Four words at an address that is a multiple of 16.
-BURIN_PRIMITIVE f32x4 burin_dev_cluster_load4(u32 base, u32 offset, u32 rank);
 
 // Asks for `bytes` of the program from `code` on to be brought near; no effect but on time. Every thread of the block
 // asks for its share.

@@ -324,15 +324,6 @@ BURIN_INLINE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank) {
   __asm__ volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(mapped + offset) : "memory");
   return value;
 }
-BURIN_INLINE f32x4 burin_dev_cluster_load4(u32 base, u32 offset, u32 rank) {
-  const u32 mapped = address_of_rank((u32)(u64)shared_address(base, 0), rank);
-  f32x4 value;
-  __asm__ volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                   : "=f"(value[0]), "=f"(value[1]), "=f"(value[2]), "=f"(value[3])
-                   : "r"(mapped + offset)
-                   : "memory");
-  return value;
-}
 #endif
 
 BURIN_INLINE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block_threads) {

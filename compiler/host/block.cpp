@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/host/cluster.h"
 #include "ir/limits.h"
@@ -38,6 +39,7 @@ void Block::start(const Launch& launch, std::uint32_t block, Cluster& cluster, s
   all_ended_ = false;
   meeting_ = Meeting::none;
   waits_for_others_ = met_others_ = arrived_ = false;
+  unawaited_gates_ = 0;
   shared_.begin_block();
   std::fill(threads_.begin(), threads_.end(), Thread{});
   for (GroupProducts& products : products_) products.begin_thread();
@@ -67,6 +69,13 @@ bool Block::advance() {
 }
 
 void Block::pass_meeting() {
+  if (unawaited_gates_ != 0) {
+    fault_ = fmt::format(
+        "{}: meets the others of its cluster, but none of its threads had waited at gate {} for what they sent before "
+        "it arrived",
+        subject(0), std::countr_zero(unawaited_gates_));
+    return;
+  }
   for (Thread& thread : threads_) {
     thread.state = State::running;
     thread.arrived = false;
@@ -321,6 +330,7 @@ std::optional<std::string> Block::cluster_send(std::uint32_t source, std::uint32
                        other == this ? "which is its own" : fmt::format("the cluster has {}", cluster_->size()));
   }
   if (!met_others_) return "sends to another block before it has met the others of its cluster";
+  if (threads_[static_cast<std::size_t>(thread_)].arrived) return "sends to another block after it has arrived";
   if (source % kWideBytes != 0 || bytes % kWideBytes != 0) {
     return fmt::format("sends {} bytes of shared memory from byte {} on: both must be multiples of {}", bytes, source,
                        kWideBytes);
@@ -332,7 +342,10 @@ std::optional<std::string> Block::cluster_send(std::uint32_t source, std::uint32
   }
   const auto fault = other->all_ended_ ? "copy to shared memory that ended with its block"
                                        : other->shared_.receive(target, values, gate);
-  if (!fault) return std::nullopt;
+  if (!fault) {
+    other->unawaited_gates_ |= 1U << gate;
+    return std::nullopt;
+  }
   return fmt::format("sends to block ({}, {}): {}", other->x(), other->y(), *fault);
 }
 
@@ -342,6 +355,7 @@ std::optional<std::string> Block::cluster_load(std::uint32_t address, std::uint3
     return fmt::format("cluster load from the block of rank {}, the cluster has {}", rank, cluster_->size());
   }
   if (other == this) return shared_.load(address, thread_, value);
+  if (threads_[static_cast<std::size_t>(thread_)].arrived) return "cluster load after the thread has arrived";
   const auto fault = other->all_ended_ ? "load from shared memory that ended with its block"
                                        : other->shared_.load_from_cluster(address, value);
   if (!fault) return std::nullopt;
@@ -383,6 +397,7 @@ std::optional<std::string> Block::gate_wait(std::uint32_t gate, std::uint32_t ph
   }
   thread.state = State::running;
   thread.moved = true;
+  if (!thread.arrived) unawaited_gates_ &= ~(1U << gate);
   return std::nullopt;
 }
 

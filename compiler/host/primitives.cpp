@@ -262,12 +262,6 @@ float cluster_load(u32 base, u32 offset, u32 rank) noexcept {
   require(Block::current().cluster_load(base + offset, rank, value));
   return value;
 }
-f32x4 cluster_load4(u32 base, u32 offset, u32 rank) noexcept {
-  require_shared_quad("cluster load of", base + offset);
-  f32x4 value{};
-  for (u32 i = 0; i < kQuad; ++i) value[i] = cluster_load(base, offset + i * kWordBytes, rank);
-  return value;
-}
 
 void barrier() noexcept { Block::current().barrier(); }
 void keep_order(u32) noexcept {}  // what a thread does keeps its order anyway
@@ -670,7 +664,6 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_cluster_meet", address_of(cluster_meet)},
       {"burin_dev_cluster_send", address_of(cluster_send)},
       {"burin_dev_cluster_load", address_of(cluster_load)},
-      {"burin_dev_cluster_load4", address_of(cluster_load4)},
       {kAwaitLaunch, address_of(await_launch)},
       {"burin_dev_barrier", address_of(barrier)},
       {"burin_dev_keep_order", address_of(keep_order)},

@@ -54,7 +54,7 @@ std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread
   word.value = value;
   word.written = interval_;
   word.written_after = warp_barriers(thread);
-  word.stored_after = offers_[static_cast<std::size_t>(thread)];
+  word.stored_after = offers_[static_cast<std::size_t>(thread)].count;
   word.writer = static_cast<std::uint16_t>(thread);
   return std::nullopt;
 }
@@ -63,7 +63,7 @@ std::optional<std::string> SharedMemory::check_offered(std::uint32_t address) co
   if (auto fault = check_place(address)) return fault;
   const Word& word = words_[address / kWordBytes];
   if (word.written < first_interval_ || word.written == kInFlight) return std::nullopt;  // which a load finds
-  if (word.writer >= threads() || offers_[word.writer] > word.stored_after) return std::nullopt;
+  if (word.writer >= threads() || offers_[word.writer].count > word.stored_after) return std::nullopt;
   return fmt::format(
       "multiplies shared memory at byte {} with a warpgroup, which {} has stored without offering it to products",
       address, issuer(word.writer));
@@ -152,7 +152,7 @@ std::optional<std::string> SharedMemory::load_from_cluster(std::uint32_t address
 
 void SharedMemory::mark_loaded_by_others(std::uint32_t index) {
   if (loads_by_others_.empty()) loads_by_others_.resize(words_.size());
-  loads_by_others_[index] = last_loaded_by_others_ = cluster_interval_;
+  loads_by_others_[index] = last_loaded_by_others_ = accesses_;
 }
 
 void SharedMemory::arrive(int thread) {
@@ -164,9 +164,14 @@ void SharedMemory::arrive(int thread) {
 std::optional<std::string> SharedMemory::send(std::uint32_t address, int thread, float& value) {
   if (auto fault = load(address, thread, value)) return fault;
   const std::uint32_t index = address / kWordBytes;
-  if (words_[index].writer < threads() && offers_[words_[index].writer] <= words_[index].stored_after) {
-    return fmt::format("sends shared memory at byte {}, which {} has stored without offering it", address,
-                       issuer(words_[index].writer));
+  const Word& word = words_[index];
+  if (word.writer < threads()) {
+    const Offers& offers = offers_[word.writer];
+    const bool is_own = word.writer == thread || offers.interval != interval_;  // what it has offered is seen
+    if ((is_own ? offers.count : offers.before) <= word.stored_after) {
+      return fmt::format("sends shared memory at byte {}, which {} has stored without offering it before a barrier",
+                         address, issuer(word.writer));
+    }
   }
   mark_loaded_by_others(index);
   return std::nullopt;

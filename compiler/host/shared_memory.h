@@ -37,7 +37,11 @@ class SharedMemory {
   // The thread has met all others of its warp at a barrier of theirs.
   void pass_warp_barrier(int thread) { ++warp_barriers_[static_cast<std::size_t>(thread)]; }
   // What the thread has stored so far may be multiplied by warpgroups, which read past the order of threads.
-  void offer(int thread) { ++offers_[static_cast<std::size_t>(thread)]; }
+  void offer(int thread) {
+    Offers& offers = offers_[static_cast<std::size_t>(thread)];
+    if (offers.interval != interval_) offers = {interval_, offers.count, offers.count};
+    ++offers.count;
+  }
   // Whether a word that a thread has stored was offered since.
   std::optional<std::string> check_offered(std::uint32_t address) const;
 
@@ -78,6 +82,7 @@ class SharedMemory {
   // All threads of the cluster have met: what others have loaded, or were sent, has been waited for.
   void end_cluster_accesses() {
     last_loaded_by_others_ = 0;
+    ++accesses_;
     arriving_ = false;
   }
   // A word that the thread sends to another block, which may not be stored to until they have met.
@@ -88,7 +93,7 @@ class SharedMemory {
   // A thread of another block of the cluster loads.
   std::optional<std::string> load_from_cluster(std::uint32_t address, float& value);
   // Whether there was such a load since the last cluster barrier.
-  bool loaded_by_others() const { return last_loaded_by_others_ == cluster_interval_; }
+  bool loaded_by_others() const { return last_loaded_by_others_ == accesses_; }
 
   // Starts a copy: the word has no readable value until its thread has waited for it.
   std::optional<std::string> copy(std::uint32_t address, int thread, float value);
@@ -170,7 +175,7 @@ class SharedMemory {
   void land(std::size_t copier, std::uint32_t finished);  // batches before `finished`
   std::string issuer(std::size_t copier) const;
   bool loaded_by_others(std::uint32_t index) const {
-    return loaded_by_others() && loads_by_others_[index] == cluster_interval_;
+    return loaded_by_others() && loads_by_others_[index] == accesses_;
   }
   std::optional<std::string> outside(const char* access, std::uint32_t address) const;
   std::optional<std::string> unreadable(std::uint32_t address, int thread) const;
@@ -186,12 +191,17 @@ class SharedMemory {
   std::vector<Flight> flights_;
   std::vector<Copier> copiers_;               // threads, then gates
   std::vector<std::uint32_t> warp_barriers_;  // that each thread has passed
-  std::vector<std::uint32_t> offers_;         // of each thread
+  // Of a thread: how many in all, and how many before the last interval in which it made one.
+  struct Offers {
+    std::uint32_t interval = 0, before = 0, count = 0;
+  };
+  std::vector<Offers> offers_;
   Gates gates_;
   // Intervals are counted on from block to block, so that a new block need not clear the words.
   std::uint32_t first_interval_ = 1, interval_ = 1;
   std::uint32_t cluster_interval_ = 1;          // the first after the last cluster barrier; or the block's first
-  std::uint32_t last_loaded_by_others_ = 0;     // its cluster_interval_
+  std::uint32_t accesses_ = 1;                  // numbers what lies between two meetings of the cluster
+  std::uint32_t last_loaded_by_others_ = 0;     // its number of these
   std::vector<std::uint32_t> loads_by_others_;  // for each word; empty before the first
   bool arriving_ = false;                       // a thread has arrived, and has not met the others yet
   std::uint32_t arrival_ = 0;  // the interval in which the first of them last did; before the block's first: never

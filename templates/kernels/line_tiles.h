@@ -1,12 +1,14 @@
 // Tiles of pixels, which blocks share and have one after the other, for kernels of tensors whose channels and images
-// lie side by side in lines: a thread fills buffers with chunks of input channels, also of the next tile: their patch
-// of the image as boxes, with zeros beside the image, and their weights, which lie in panels. Gates say when a buffer
-// is filled and when it is empty.
+// lie side by side in lines: a thread fills buffers with chunks (filter_parts.h), also of the next tile: their patch of
+// the image as boxes, with zeros beside the image, and their weights, which lie in panels. Gates say when a buffer is
+// filled and when it is empty.
 //
-// Weights are panels_bytes() for each set of output channels (of a group of the convolution, then the next) and each
-// chunk. A tile has tile_rows() x tile_cols() of what is stored, which a template says before it includes this.
+// Weights are panels_bytes() for each set of output channels (of a group of the convolution, then the next), for each
+// chunk, with all parts of the filter. A tile has tile_rows() x tile_cols() of what is stored, which a template says
+// before it includes this.
 #pragma once
 
+#include "filter_parts.h"
 #include "places.h"
 #include "pool_window.h"
 
@@ -23,10 +25,10 @@ BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), tile_cols()); }
 BURIN_DEVICE u32 image_tiles() { return tiles_across() * divide_up(out_rows(), tile_rows()); }
 BURIN_DEVICE u32 tiles() { return image_groups() * image_tiles(); }  // that blocks share
 BURIN_DEVICE u32 sets() { return image_blocks() / set_blocks(); }
-BURIN_DEVICE u32 positions() { return kernel_rows() * kernel_cols(); }
 BURIN_DEVICE u32 chunk_octets() { return chunk_channels() / kOctetChannels; }
 BURIN_DEVICE u32 group_octets() { return divide_up(group_channels(), kOctetChannels); }
-BURIN_DEVICE u32 chunks() { return divide_up(group_octets(), chunk_octets()); }
+BURIN_DEVICE u32 channel_chunks() { return divide_up(group_octets(), chunk_octets()); }
+BURIN_DEVICE u32 chunks() { return channel_chunks() * parts(); }
 BURIN_DEVICE u32 patch_pixels() { return patch_rows() * patch_cols(); }
 BURIN_DEVICE u32 octet_bytes() { return patch_pixels() * kLineBytes; }
 // From one pixel to the next, of the patch.
@@ -39,13 +41,13 @@ BURIN_DEVICE u32 buffer_bytes() { return aligned(activation_bytes() + panels_byt
 BURIN_DEVICE u32 buffer_at(u32 number) { return aligned(kSharedStart) + number * buffer_bytes(); }
 
 // The byte of a chunk where what a step multiplies lies, from a pixel's first line on: steps are those of all positions
-// of a filter, then of so many octets of channels further.
+// of the part of the filter, then of so many octets of channels further.
 BURIN_DEVICE u32 step_place(u32 step, u32 step_octets) {
-  const u32 position = step % positions();
-  return (position / kernel_cols() * (dilation_rows() / step_rows()) * patch_cols() +
-          position % kernel_cols() * (dilation_cols() / step_cols())) *
+  const u32 position = step % part_positions();
+  return (position / part_cols() * (dilation_rows() / step_rows()) * patch_cols() +
+          position % part_cols() * (dilation_cols() / step_cols())) *
              kLineBytes +
-         step / positions() * step_octets * octet_bytes();
+         step / part_positions() * step_octets * octet_bytes();
 }
 
 // ---- where the block stands: neighbours share their pixels
@@ -68,6 +70,20 @@ BURIN_DEVICE Tile tile_at(u32 number) {
 BURIN_DEVICE bool exists(u32 number, i32 batch) {
   return number < tiles() && first_image() + number / image_tiles() * in_word_images() < static_cast<u32>(batch);
 }
+
+// Where the patch of the filter's first part begins.
+struct Corner {
+  i32 row, col;
+};
+BURIN_DEVICE Corner corner_of(const Tile& tile) {
+  return {static_cast<i32>(tile.row * stride_rows()) - pad_top(),
+          static_cast<i32>(tile.col * stride_cols()) - pad_left()};
+}
+BURIN_DEVICE FilterParts parts_of(const Tile& tile) {
+  const Corner corner = corner_of(tile);
+  return parts_that_read(corner.row, corner.col, patch_rows() * step_rows(), patch_cols() * step_cols());
+}
+BURIN_DEVICE u32 chunks_of(const FilterParts& inside) { return channel_chunks() * count_of(inside); }
 
 // The buffer that is filled or emptied next, and how often all have been before.
 struct Turn {
@@ -93,32 +109,34 @@ BURIN_DEVICE void init_gates(u32 thread, u32 warps) {
 }
 
 // ---- filling
-BURIN_DEVICE void copy_panels(const float* weights, u32 chunk, const Turn& turn) {
+BURIN_DEVICE void copy_panels(const float* weights, const Chunk& chunk, const Turn& turn) {
+  const u32 number = chunk.channels * parts() + chunk.part;
   burin_dev_gate_expect(turn.buffer, activation_bytes() + panels_bytes());
   burin_dev_bulk_copy(buffer_at(turn.buffer), activation_bytes(), weights,
-                      (static_cast<i64>(set_of_block()) * chunks() + chunk) * panels_bytes(), panels_bytes(),
+                      (static_cast<i64>(set_of_block()) * chunks() + number) * panels_bytes(), panels_bytes(),
                       turn.buffer);
 }
 // Behind the tensor's last octet there are zeros, and behind a group's last one the next group's, which may be no
 // numbers: there a box ends with the group, and what is beyond is taken from behind the tensor.
-BURIN_DEVICE void copy_patch(const TensorBox& box, const Tile& tile, u32 chunk, const Turn& turn) {
-  const i32 col = static_cast<i32>(tile.col * stride_cols()) - pad_left();
-  const i32 row = static_cast<i32>(tile.row * stride_rows()) - pad_top();
+BURIN_DEVICE void copy_patch(const TensorBox& box, const Tile& tile, const Chunk& chunk, const Turn& turn) {
+  const Corner corner = corner_of(tile);
 #pragma nounroll
   for (u32 i = 0; i < chunk_octets(); i += box_octets()) {
-    const u32 octet = chunk * chunk_octets() + i, groups = sets() / output_blocks();
+    const u32 octet = chunk.channels * chunk_octets() + i, groups = sets() / output_blocks();
     const u32 of_tensor = (octet < group_octets() ? group_of_block() : groups) * group_octets() + octet;
-    burin_dev_box_copy(buffer_at(turn.buffer) + i * octet_bytes(), 0, &box, col, row, static_cast<i32>(of_tensor),
+    burin_dev_box_copy(buffer_at(turn.buffer) + i * octet_bytes(), 0, &box, corner.col + chunk.col,
+                       corner.row + chunk.row, static_cast<i32>(of_tensor),
                        static_cast<i32>(tile.image / in_word_images()), turn.buffer);
   }
 }
 
 BURIN_DEVICE void fill(const TensorBox& box, const float* weights, i32 batch, u32 lane) {
   // No kernel before this one writes weights: the first are copied before the launch is awaited.
-  const u32 early = exists(first_tile(), batch) ? at_most(buffers(), chunks()) : 0;
+  const FilterParts first_parts = parts_of(tile_at(first_tile()));
+  const u32 early = exists(first_tile(), batch) ? at_most(buffers(), chunks_of(first_parts)) : 0;
   if (lane == 0) {
     burin_dev_prefetch_box(&box);
-    for (u32 i = 0; i < early; ++i) copy_panels(weights, i, {i, 0});
+    for (u32 i = 0; i < early; ++i) copy_panels(weights, chunk_at(first_parts, i), {i, 0});
   }
   burin_dev_await_launch();
   if (lane != 0) return;
@@ -126,8 +144,10 @@ BURIN_DEVICE void fill(const TensorBox& box, const float* weights, i32 batch, u3
 #pragma nounroll
   for (u32 number = first_tile(); exists(number, batch); number += set_blocks()) {
     const Tile tile = tile_at(number);
+    const FilterParts inside = parts_of(tile);
 #pragma nounroll
-    for (u32 chunk = 0; chunk < chunks(); ++chunk) {
+    for (u32 i = 0; i < chunks_of(inside); ++i) {
+      const Chunk chunk = chunk_at(inside, i);
       if (turn.round > 0) burin_dev_gate_sleep(kEmptyGates + turn.buffer, (turn.round - 1) % 2);
       const bool is_early = turn.round == 0 && turn.buffer < early;
       if (!is_early) copy_panels(weights, chunk, turn);

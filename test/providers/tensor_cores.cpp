@@ -1,9 +1,13 @@
 #include "test/providers/tensor_cores.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <sstream>
+
+#include "test/providers/provider_cases.h"
 
 using namespace burin;
 
@@ -46,6 +50,40 @@ ConvLayer with_more_channels(const ConvLayer& source, int factor) {
     if (before.epilogue.bias) layer.bias.push_back(source.bias[static_cast<std::size_t>(k / factor)]);
   }
   return layer;
+}
+
+std::vector<ConvLayer> far_reaching_layers() {
+  std::vector<ConvLayer> layers;
+  const auto add = [&](const ConvLayer& base, int rows, int cols, int down, int across, const Padding& pad) {
+    ConvLayer layer = base;
+    layer.shape.kernel_h = rows;
+    layer.shape.kernel_w = cols;
+    layer.shape.dilation_h = down;
+    layer.shape.dilation_w = across;
+    layer.shape.pad = pad;
+    layer.weights.resize(static_cast<std::size_t>(layer.shape.out_channels) * layer.shape.channels_per_group() * rows *
+                         cols);
+    layers.push_back(std::move(layer));
+  };
+  const auto layer = [](int size, int filter, int stride, int groups, bool residual) {
+    return *convolution_case("far", 24 * groups, 40 * groups, size, filter, stride, 0, 0.3, residual, groups).layer;
+  };
+  add(layer(13, 3, 1, 1, true), 3, 3, 5, 5, {5, 5, 5, 5});
+  add(layer(9, 3, 1, 1, false), 3, 3, 20, 20, {20, 20, 20, 20});  // but one position reads padding alone
+  add(layer(19, 3, 2, 1, false), 3, 3, 3, 2, {3, 2, 1, 4});
+  add(layer(14, 5, 1, 2, false), 3, 5, 1, 6, {1, 1, 12, 12});
+  add(layer(8, 3, 1, 1, false), 3, 3, 4, 4, {16, 16, 16, 16});  // some outputs have no input at all
+  return layers;
+}
+
+std::vector<std::string> choices_of_parts(const ConvLayer& layer) {
+  std::vector<std::string> choices;
+  for (const int rows : {1, layer.shape.kernel_h}) {
+    for (const int cols : {1, layer.shape.kernel_w}) {
+      choices.push_back(fmt::format("part_rows={},part_cols={}", rows, cols));
+    }
+  }
+  return choices;
 }
 
 const std::set<std::string>& edges_of_small_groups() {

@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "ir/conv_layer.h"
 #include "ir/factor_type.h"
@@ -17,6 +18,12 @@ burin::ConvLayer with_more_channels(const burin::ConvLayer& source, int factor);
 
 // Of an output, as a share of 1 + its magnitude: roundings of FP32 sums, whose order tensor cores choose.
 double sum_tolerance(const burin::ConvLayer& layer);
+
+// Whose filters reach far, or beyond the image: layers of few channels, and of two groups.
+std::vector<burin::ConvLayer> far_reaching_layers();
+
+// Choices of a plan: the parts that the layer's filter may be multiplied in.
+std::vector<std::string> choices_of_parts(const burin::ConvLayer& layer);
 
 // "first second third"
 std::set<std::string> names_of_edges(const std::string& list);

@@ -75,12 +75,6 @@ bool is_expected(const ConvShape& shape) {
   return shape.groups == 1 || (shape.channels_per_group() % 8 == 0 && shape.outputs_per_group() % 8 == 0);
 }
 
-// Two buffers of their weights do not fit a multiprocessor.
-const std::set<std::string>& edges_of_large_filters() {
-  static const std::set<std::string> names = names_of_edges("7x7 11x11_stride_4 dilation_larger_than_image");
-  return names;
-}
-
 // A warpgroup cannot have all pixels of a window.
 const std::set<std::string>& edges_of_large_windows() {
   static const std::set<std::string> names = names_of_edges(
@@ -96,8 +90,7 @@ void check_warpgroup_edge(const char* name) {
   const ConvLayer layer = with_more_channels(source, (kLeastChannels + fewest - 1) / fewest);
   REQUIRE(verify(layer).empty());
   const int checked = check_warpgroup(layer, ElementType::bf16, edge.batch);
-  CHECK((checked > 0) == (is_expected(layer.shape) && !edges_of_large_filters().contains(name) &&
-                          !edges_of_large_windows().contains(name)));
+  CHECK((checked > 0) == (is_expected(layer.shape) && !edges_of_large_windows().contains(name)));
 }
 
 }  // namespace
@@ -243,13 +236,15 @@ TEST_CASE("convolution of warpgroups: a window of more pixels than a warpgroup h
   const Pool five = window_of(PoolKind::max, 5, 1), six = window_of(PoolKind::max, 6, 1);
   CHECK(can(pooled_layer(warpgroup_layer(32, 32, 9, 1, 1, 0.3), five)));
   CHECK(!can(pooled_layer(warpgroup_layer(32, 32, 9, 1, 1, 0.3), six)));
-  // Pixels between its rows count, too: 4 x 7 + 5.
-  CHECK(!can(pooled_layer(warpgroup_layer(32, 32, 9, 3, 1, 0.3), five)));
+  // Pixels between its rows count, too: 4 x 7 + 5, but for a position of the filter at once.
+  const ConvLayer filtered = pooled_layer(warpgroup_layer(32, 32, 9, 3, 1, 0.3), five);
+  CHECK(can(filtered));
+  CHECK(check_warpgroup(filtered, ElementType::f16, 8, 2) > 0);
+  CHECK(!can(pooled_layer(warpgroup_layer(32, 32, 9, 3, 1, 0.3), six)));
 }
 
-TEST_CASE(
-    "convolution of warpgroups: filters that reach further than there is room for are refused before they are tried") {
-  int able = 0, unable = 0;
+TEST_CASE("convolution of warpgroups: filters that reach further than there is room for are multiplied in parts") {
+  std::set<bool> in_parts;
   for (const int dilation : {1, 2, 4, 6, 12, 24, 36}) {
     for (const int batch : {8, 32}) {
       ConvLayer layer = warpgroup_layer(64, 64, 65, 3, 1, 0.1);
@@ -263,12 +258,46 @@ TEST_CASE(
       const Task task = task_of(network, network.operators.back(), check);
       const Provider& provider = *find_provider(kWarpgroupProvider);
       INFO("dilation " << dilation << ", batch " << batch);
-      CHECK(provider.can_do(task) == !provider.propose(task, {.count = 1}).empty());
-      ++(provider.can_do(task) ? able : unable);
+      CHECK(provider.can_do(task));
+      const std::vector<Candidate> candidates = provider.propose(task, {.count = 1});
+      REQUIRE(candidates.size() == 1);
+      const bool is_whole = parse_template_plan(candidates[0].plan).integers.at("part_rows") == 3;
+      if (dilation == 1) CHECK(is_whole);
+      if (dilation >= 24) CHECK(!is_whole);
+      in_parts.insert(!is_whole);
     }
   }
-  CHECK(able > 0);
-  CHECK(unable > 0);
+  CHECK(in_parts.size() == 2);
+}
+
+TEST_CASE("convolution of warpgroups: all parts that a filter may be multiplied in") {
+  int checked = 0;
+  for (const ConvLayer& layer : far_reaching_layers()) {
+    const OperatorCase edge = in_lines(layer, ElementType::f16);
+    const Network network = network_of(edge);
+    ProviderCheck check;
+    check.tolerance = edge.tolerance;
+    check.tuned_batch = 32;
+    check.batches = {3};
+    const Task task = task_of(network, network.operators.back(), check);
+    for (const std::string& parts : choices_of_parts(layer)) {
+      for (const char* sparse : {",sparse=0", ",sparse=1,chunk_channels=32"}) {
+        INFO(describe(layer.shape) << ": " << parts << sparse);
+        std::vector<Candidate> candidates;
+        try {
+          candidates = find_provider(kWarpgroupProvider)->propose(task, {.plan = parts + sparse});
+        } catch (const Error& error) {
+          REQUIRE_THAT(error.what(), Contains("do not fit"));
+          continue;
+        }
+        REQUIRE(candidates.size() == 1);
+        INFO(candidates[0].plan);
+        CHECK(check_candidate(network, network.operators.back(), candidates[0], check) == "");
+        ++checked;
+      }
+    }
+  }
+  CHECK(checked >= 25);
 }
 
 TEST_CASE("convolution of warpgroups: what a pool makes of all images is in slices of other tensors") {
@@ -382,8 +411,9 @@ TEST_CASE("convolution of warpgroups: pixels that no filter reads are not copied
     layer.shape.dilation_h = layer.shape.dilation_w = steps.dilation;
     layer.shape.pad = {steps.pad, steps.pad, steps.pad, steps.pad};
     REQUIRE(verify(layer).empty());
-    CHECK(WarpgroupTiles::step_rows(layer.shape) == steps.step);
-    CHECK(WarpgroupTiles::step_cols(layer.shape) == steps.step);
+    const WarpgroupTiles tiles{.part_rows = steps.filter, .part_cols = steps.filter};
+    CHECK(tiles.step_rows(layer.shape) == steps.step);
+    CHECK(tiles.step_cols(layer.shape) == steps.step);
     CHECK(check_warpgroup(layer, ElementType::f16, 9, 3) > 0);
   }
   ConvLayer layer = warpgroup_layer(24, 40, 19, 3, 1, 0.3);
@@ -392,8 +422,11 @@ TEST_CASE("convolution of warpgroups: pixels that no filter reads are not copied
   layer.shape.dilation_h = 3;
   layer.shape.dilation_w = 2;
   layer.shape.pad = {3, 2, 1, 4};
-  CHECK(WarpgroupTiles::step_rows(layer.shape) == 1);
-  CHECK(WarpgroupTiles::step_cols(layer.shape) == 2);
+  const WarpgroupTiles whole{.part_rows = 3, .part_cols = 3}, position;
+  CHECK(whole.step_rows(layer.shape) == 1);
+  CHECK(whole.step_cols(layer.shape) == 2);
+  CHECK(position.step_rows(layer.shape) == 2);
+  CHECK(position.step_cols(layer.shape) == 4);
   CHECK(check_warpgroup(layer, ElementType::bf16, 8, 4) > 0);
 }
 
@@ -401,7 +434,7 @@ TEST_CASE("convolution of warpgroups: boxes have as many places as the driver ta
   ConvShape shape = warpgroup_layer(16, 64, 300, 1, 1, 1, false, 8).shape;
   shape.kernel_w = 2;  // every pixel of a row is copied
   const ArchSpec& arch = arch_by_name("sm_90");
-  WarpgroupTiles tiles{.tile_cols = 32};
+  WarpgroupTiles tiles{.tile_cols = 32, .part_cols = 2};
   CHECK(tiles.box(shape).cols == 250);
   CHECK(fits(tiles, shape, 0, arch));
   shape.dilation_w = 7;
@@ -411,7 +444,7 @@ TEST_CASE("convolution of warpgroups: boxes have as many places as the driver ta
   CHECK(tiles.box(shape).cols == 258);
   CHECK(!fits(tiles, shape, 0, arch));
   // Those that it steps over count, too.
-  shape.kernel_w = shape.dilation_w = 1;
+  shape.kernel_w = shape.dilation_w = tiles.part_cols = 1;
   tiles.tile_cols = 32;
   CHECK(tiles.box(shape).cols == 32);
   CHECK(fits(tiles, shape, 0, arch));
@@ -526,7 +559,8 @@ TEST_CASE("two of four: every nonzero is stored once or one of the rest, and no 
   for (const double density : {0.0, 0.1, 0.5, 1.0}) {
     INFO(density);
     const ConvLayer layer = warpgroup_layer(kChannels, kGroupRows, 6, 3, 1, density);
-    const auto weights = panel_weights(layer, layer.shape, 0, 0, 0, kChannels);
+    const WarpgroupTiles tiles{.chunk_channels = kChannels, .part_rows = 3, .part_cols = 3};
+    const auto weights = panel_weights(layer, layer.shape, tiles, 0, 0, 0);
     const SplitPanel split = split_two_of_four(weights, kChannels, kPositions);
     std::set<std::pair<int, std::pair<int, int>>> found;  // row, channel, position
     REQUIRE(split.fours.size() == std::size_t{kPositions} * (kChannels / 4) * kGroupRows);

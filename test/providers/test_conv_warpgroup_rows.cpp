@@ -58,12 +58,6 @@ ConvLayer group_rows_layer(int in, int out, int size, int filter, int groups, do
   return *convolution_case("rows", in, out, size, filter, stride, filter / 2, density, residual, groups).layer;
 }
 
-// A filter has more positions than a chunk has steps.
-const std::set<std::string>& edges_of_many_steps() {
-  static const std::set<std::string> names = names_of_edges("11x11_stride_4");
-  return names;
-}
-
 void check_group_rows_edge(const char* name) {
   const EdgeCase& edge = edge_case(name);
   const ConvLayer layer = edge.make_layer();
@@ -72,7 +66,7 @@ void check_group_rows_edge(const char* name) {
     INFO("in " << to_string(factors));
     const GroupRowsCase of(layer, factors, edge.batch);
     const bool expected = has_row_tiles(gathered_shape(layer.shape), factors, arch_by_name("sm_90"));
-    CHECK((expected || edges_of_many_steps().contains(name) || layer.shape.epilogue.pool.has_value()));
+    CHECK((expected || layer.shape.epilogue.pool.has_value()));
     CHECK(of.propose({.count = 1}).size() == (expected ? 1 : 0));
     if (expected) CHECK(of.run() == "");
   }
@@ -109,6 +103,58 @@ TEST_CASE("convolution of few images on warpgroups: slices of other tensors") {
   }
 }
 
+TEST_CASE("convolution of few images on warpgroups: who says that it can has a plan") {
+  int able = 0, pooled = 0;
+  for (const int size : {1, 2, 3, 5, 65}) {
+    for (const int dilation : {1, 16}) {
+      for (const int window : {0, 2, 3, 5}) {
+        ConvLayer layer = group_rows_layer(32, 40, size, 3, 1, 0.3);
+        layer.shape.dilation_h = layer.shape.dilation_w = dilation;
+        layer.shape.pad = {dilation, dilation, dilation, dilation};
+        const int pad = window / 2;
+        if (window > 0)
+          add_filters(layer, {.kernel_h = window, .kernel_w = window, .pad = {pad, pad, pad, pad}}, 1, {});
+        REQUIRE(verify(layer).empty());
+        INFO(describe(layer.shape));
+        const GroupRowsCase of(layer, FactorType::f16, 1);
+        const bool can = find_provider(kRowsProvider)->can_do(burin_test::task_of(of.network, of.op(), of.check));
+        CHECK(can == !of.propose({.count = 1}).empty());
+        able += can ? 1 : 0;
+        pooled += can && window > 0 ? 1 : 0;
+        if (can && window > size) CHECK(of.run() == "");
+      }
+    }
+  }
+  CHECK(able >= 30);
+  CHECK(pooled >= 20);
+}
+
+TEST_CASE("convolution of few images on warpgroups: all parts that a filter may be multiplied in") {
+  std::set<int> clusters;
+  int checked = 0;
+  for (const FactorType factors : {FactorType::f16, FactorType::tf32}) {
+    for (const ConvLayer& layer : far_reaching_layers()) {
+      const GroupRowsCase of(layer, factors, 2);
+      for (const std::string& parts : choices_of_parts(layer)) {
+        INFO(describe(layer.shape) << ": " << parts);
+        std::vector<Candidate> candidates;
+        try {
+          candidates = of.propose({.plan = parts});
+        } catch (const Error& error) {
+          REQUIRE_THAT(error.what(), Contains("do not fit"));
+          continue;
+        }
+        REQUIRE(candidates.size() == 1);
+        CHECK(of.run(candidates[0]) == "");
+        clusters.insert(parse_template_plan(candidates[0].plan).launch().cluster_tiles);
+        ++checked;
+      }
+    }
+  }
+  CHECK(clusters.size() > 1);
+  CHECK(checked >= 30);
+}
+
 TEST_CASE("convolution of few images on warpgroups: every kind of tiles") {
   std::set<int> clusters, rows, pixels, chunks, items;
   int checked = 0;
@@ -125,14 +171,12 @@ TEST_CASE("convolution of few images on warpgroups: every kind of tiles") {
                  .second) {
           continue;
         }
-        if (is_taken(checked, 2)) CHECK(of.run(candidate) == "");
         CHECK(stored_weights(plan) == factors);
         CHECK(multiplied_inputs(plan) == factors);
-        clusters.insert(cluster);
-        rows.insert(choice("row_groups"));
-        pixels.insert(choice("pixel_groups"));
-        chunks.insert(choice("chunk_channels"));
-        items.insert(choice("items"));
+        const bool is_new = clusters.insert(cluster).second | rows.insert(choice("row_groups")).second |
+                            pixels.insert(choice("pixel_groups")).second |
+                            chunks.insert(choice("chunk_channels")).second | items.insert(choice("items")).second;
+        if (is_new || is_taken(checked, 2)) CHECK(of.run(candidate) == "");
         ++checked;
       }
     }
@@ -204,7 +248,8 @@ TEST_CASE("convolution of few images on warpgroups: pools that filter, as depthw
       INFO("filter of " << describe(window) << ", size " << size);
       ConvLayer layer = group_rows_layer(40, 70, size, size == 7 ? 3 : 1, 1, 0.3, 1, size == 14);
       layer.shape.epilogue.function = Elementwise{ElementFunction::hard_swish};
-      add_filters(layer, window, ++drawn, functions[drawn % 3]);
+      ++drawn;
+      add_filters(layer, window, drawn, functions[drawn % 3]);
       REQUIRE(verify(layer).empty());
       const GroupRowsCase of(layer, kFactorsOfGroups[drawn % 3], 2);
       int checked = 0;

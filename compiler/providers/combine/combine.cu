@@ -59,14 +59,17 @@ BURIN_DEVICE float power_of_both(float base, float exponent) {
   return half == __builtin_floorf(half) ? size : -size;
 }
 
-// Of quotients that a float counts, exact: a quotient that was rounded to a neighbour is found by what is left.
+// Of quotients that a float counts, exact: what the first one is off by, as the reciprocal was rounded, is a quotient
+// of what is left, and a second one is off by one at most.
 BURIN_DEVICE float remainder_of(float a, float b) {
   const float size = magnitude(a), by = magnitude(b);
   if (size < by) return a;
-  const float quotient = __builtin_floorf(size * burin_dev_reciprocal(by));
-  float rest = __builtin_fmaf(-quotient, by, size);
-  if (rest < 0) rest = __builtin_fmaf(1 - quotient, by, size);
-  if (rest >= by) rest = __builtin_fmaf(-1 - quotient, by, size);
+  const float reciprocal = burin_dev_reciprocal(by);
+  const float first = __builtin_fmaf(-__builtin_floorf(size * reciprocal), by, size);
+  const float quotient = __builtin_floorf(first * reciprocal);
+  float rest = __builtin_fmaf(-quotient, by, first);
+  if (rest < 0) rest = __builtin_fmaf(1 - quotient, by, first);
+  if (rest >= by) rest = __builtin_fmaf(-1 - quotient, by, first);
   return a < 0 ? -rest : rest;
 }
 

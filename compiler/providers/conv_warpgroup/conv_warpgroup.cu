@@ -6,9 +6,9 @@
 // few nonzeros beyond those (the rest) are multiplied by each warp for itself, with gathered columns.
 //
 // A block has `row_groups` x 64 output channels, and tiles, one after the other: a tile is a rectangle of pixels of
-// eight images, `pixel_groups` x `group_rows` rows of `tile_cols`. A thread fills buffers with chunks of input
-// channels, also of the next tile: their patch of the image as a box, with zeros beside the image, and their weights.
-// Warpgroups multiply them; gates say when a buffer is filled and when it is empty. The pixels of a warpgroup are those
+// eight images, `pixel_groups` x `group_rows` rows of `tile_cols`. A thread fills buffers with chunks (line_tiles.h),
+// also of the next tile: their patch of the image as a box, with zeros beside the image, and their weights. Warpgroups
+// multiply them; gates say when a buffer is filled and when it is empty. The pixels of a warpgroup are those
 // of its rows side by side, with what lies between the rows of the patch: sums of those are not used.
 //
 // Rows and columns of a tile are those of what is stored. Behind a pool a warpgroup multiplies all pixels that the
@@ -46,7 +46,7 @@ BURIN_DEVICE u32 pixel_cols() { return (tile_cols() - 1) * pool_stride_cols() + 
 BURIN_DEVICE u32 next_pixel_rows() { return group_rows() * pool_stride_rows(); }
 BURIN_DEVICE u32 output_octets() { return divide_up(group_outputs(), kOctetChannels); }
 BURIN_DEVICE u32 step_octets() { return sparse() ? 4 : 2; }
-BURIN_DEVICE u32 steps() { return positions() * (chunk_octets() / step_octets()); }
+BURIN_DEVICE u32 steps() { return part_positions() * (chunk_octets() / step_octets()); }
 // Pixels from one row of a warpgroup to the next, and all of its pixels.
 BURIN_DEVICE u32 row_pixels() {
   return pixel_rows() == 1 ? pixel_cols() : pixel_step_rows() * patch_cols() / pixel_step_cols();
@@ -306,10 +306,11 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
 #pragma nounroll
   for (u32 number = first_tile(); exists(number, batch); number += set_blocks()) {
     const Tile tile = tile_at(number);
+    const u32 chunks = chunks_of(parts_of(tile));
     Sums sums;
     begin_sums(sums, tile, warp, bias, other);
 #pragma nounroll
-    for (u32 chunk = 0; chunk < chunks(); ++chunk) {
+    for (u32 chunk = 0; chunk < chunks; ++chunk) {
       burin_dev_gate_sleep(turn.buffer, turn.round % 2);
       multiply_chunk(sums, buffer_at(turn.buffer), warp);
       burin_dev_group_wait(sums.of, group_pixels(), overlap());

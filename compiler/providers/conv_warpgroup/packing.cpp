@@ -72,7 +72,7 @@ class PanelWriter {
       : shape_(shape),
         tiles_(tiles),
         element_(element),
-        positions_(shape.kernel_h * shape.kernel_w),
+        positions_(tiles.part_rows * tiles.part_cols),
         words_(static_cast<std::size_t>(tiles.panel_bytes(shape, rest_limit)) / kWordBytes),
         rest_limit_(rest_limit) {}
 
@@ -147,8 +147,8 @@ class PanelWriter {
   // The byte of the chunk where the column's first pixel lies.
   std::uint32_t column_place(int column) const {
     const int channel = column / positions_, position = column % positions_;
-    const int row = position / shape_.kernel_w * shape_.dilation_h / WarpgroupTiles::step_rows(shape_);
-    const int col = position % shape_.kernel_w * shape_.dilation_w / WarpgroupTiles::step_cols(shape_);
+    const int row = position / tiles_.part_cols * shape_.dilation_h / tiles_.step_rows(shape_);
+    const int col = position % tiles_.part_cols * shape_.dilation_w / tiles_.step_cols(shape_);
     const int pixel = row * tiles_.patch_cols(shape_) + col;
     const int octet_pixels = tiles_.patch_rows(shape_) * tiles_.patch_cols(shape_);
     return static_cast<std::uint32_t>((channel / kOctetChannels * octet_pixels + pixel) * kLineBytes +
@@ -189,11 +189,12 @@ SplitPanel split_two_of_four(const std::vector<PanelWeight>& weights, int channe
   return PanelSplitter(channels, positions).run(weights);
 }
 
-std::vector<PanelWeight> panel_weights(const ConvLayer& layer, const ConvShape& shape, int group, int first_row,
-                                       int chunk, int chunk_channels) {
+std::vector<PanelWeight> panel_weights(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTiles& tiles,
+                                       int group, int first_row, int chunk) {
   std::vector<PanelWeight> weights;
-  const int first_channel = chunk * chunk_channels;
-  const int channels = std::min(chunk_channels, shape.channels_per_group() - first_channel);
+  const int parts = count_parts(tiles.part(), shape);
+  const int first_channel = chunk / parts * tiles.chunk_channels;
+  const int channels = std::min(tiles.chunk_channels, shape.channels_per_group() - first_channel);
   const int rows = std::min(kGroupRows, shape.outputs_per_group() - first_row);
   for (int row = 0; row < rows; ++row) {
     const int output = group * shape.outputs_per_group() + first_row + row;
@@ -201,7 +202,8 @@ std::vector<PanelWeight> panel_weights(const ConvLayer& layer, const ConvShape& 
       for (int r = 0; r < shape.kernel_h; ++r) {
         for (int s = 0; s < shape.kernel_w; ++s) {
           const float value = layer.weight(output, first_channel + c, r, s);
-          if (value != 0) weights.push_back({row, c, r * shape.kernel_w + s, value});
+          const PartPosition at = part_position(tiles.part(), shape, r, s);
+          if (value != 0 && at.part == chunk % parts) weights.push_back({row, c, at.position, value});
         }
       }
     }
@@ -213,23 +215,24 @@ int rest_limit(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTi
   int most = 0;
   if (tiles.sparse == 0) return most;
   for_each_panel(shape, tiles, [&](int group, int first_row, int chunk) {
-    const auto weights = panel_weights(layer, shape, group, first_row, chunk, tiles.chunk_channels);
-    most =
-        std::max(most, split_two_of_four(weights, tiles.chunk_channels, shape.kernel_h * shape.kernel_w).rest_steps());
+    const auto weights = panel_weights(layer, shape, tiles, group, first_row, chunk);
+    most = std::max(most,
+                    split_two_of_four(weights, tiles.chunk_channels, tiles.part_rows * tiles.part_cols).rest_steps());
   });
   return most;
 }
 
 MultipliedColumns count_columns(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTiles& tiles) {
-  const int positions = shape.kernel_h * shape.kernel_w;
+  const int positions = tiles.part_rows * tiles.part_cols, parts = count_parts(tiles.part(), shape);
   MultipliedColumns count;
   for_each_panel(shape, tiles, [&](int group, int first_row, int chunk) {
     if (first_row >= shape.outputs_per_group()) return;  // it fills up the last set
-    const int channels = std::min(tiles.chunk_channels, shape.channels_per_group() - chunk * tiles.chunk_channels);
+    const int channels =
+        std::min(tiles.chunk_channels, shape.channels_per_group() - chunk / parts * tiles.chunk_channels);
     count.columns += std::int64_t{channels} * positions;
     count.slots += std::int64_t{tiles.steps(shape)} * kGroupRows * kStoredColumns;
     if (tiles.sparse == 0) return;
-    const auto weights = panel_weights(layer, shape, group, first_row, chunk, tiles.chunk_channels);
+    const auto weights = panel_weights(layer, shape, tiles, group, first_row, chunk);
     for (const SplitPanel::Rest& rest : split_two_of_four(weights, tiles.chunk_channels, positions).rest) {
       count.slots += std::int64_t{rest.steps()} * kWarpRows * kRestColumns;
     }
@@ -249,8 +252,8 @@ std::vector<std::uint32_t> pack_warpgroup(const ConvLayer& layer, const ConvShap
   std::vector<std::uint32_t> words;
   words.reserve(static_cast<std::size_t>(packed_words(shape, tiles, rest_limit)));
   for_each_panel(shape, tiles, [&](int group, int first_row, int chunk) {
-    const auto panel = PanelWriter(shape, tiles, rest_limit, element)
-                           .run(panel_weights(layer, shape, group, first_row, chunk, tiles.chunk_channels));
+    const auto panel =
+        PanelWriter(shape, tiles, rest_limit, element).run(panel_weights(layer, shape, tiles, group, first_row, chunk));
     words.insert(words.end(), panel.begin(), panel.end());
   });
   for (int set = 0; set < tiles.sets(shape); ++set) {

@@ -20,9 +20,9 @@ inline constexpr int kRestColumns = 16, kRestStepBytes = 576;
 
 // A nonzero of a panel.
 struct PanelWeight {
-  int row = 0;      // of 64
-  int channel = 0;  // of the chunk
-  int position = 0;
+  int row = 0;       // of 64
+  int channel = 0;   // of the chunk
+  int position = 0;  // of its part of the filter
   float value = 0;
 };
 
@@ -48,8 +48,8 @@ struct SplitPanel {
 SplitPanel split_two_of_four(const std::vector<PanelWeight>& weights, int channels, int positions);
 
 // The nonzeros of a panel: those of 64 rows from `first_row` on (of the group of the convolution), and a chunk.
-std::vector<PanelWeight> panel_weights(const ConvLayer& layer, const ConvShape& shape, int group, int first_row,
-                                       int chunk, int chunk_channels);
+std::vector<PanelWeight> panel_weights(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTiles& tiles,
+                                       int group, int first_row, int chunk);
 
 // The most steps of the rest of any panel; 0 where all weights are multiplied.
 int rest_limit(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTiles& tiles);

@@ -38,7 +38,7 @@ double share_beyond_two_of_four(double density) {
 // Steps of 16 columns that a warp has for a chunk.
 double rest_steps_of_chunk(const WarpgroupTiles& tiles, const ConvShape& shape, double density) {
   if (tiles.sparse == 0) return 0;
-  const double columns = static_cast<double>(tiles.chunk_channels) * shape.kernel_h * shape.kernel_w;
+  const double columns = static_cast<double>(tiles.chunk_channels) * tiles.part_rows * tiles.part_cols;
   const double beyond = share_beyond_two_of_four(density) * columns * kWarpRows;
   // Several rows may have one in the same column.
   const double gathered = columns * (1 - std::exp(-beyond / columns));
@@ -49,14 +49,6 @@ int rest_limit_of_chunk(const WarpgroupTiles& tiles, const ConvShape& shape, dou
   return tiles.sparse == 0
              ? 0
              : static_cast<int>(std::ceil(kFullest * (rest_steps_of_chunk(tiles, shape, density) - 0.25)));
-}
-
-// What the stride and the dilation are multiples of: nothing is read of what lies between.
-int step_of_axis(int kernel, int stride, int dilation) {
-  const int apart = kernel == 1 ? stride : std::gcd(stride, dilation);
-  int step = std::min(apart, kMaxBoxStep);
-  while (apart % step != 0) --step;
-  return step;
 }
 
 // A buffer is emptied when the next one has been filled, and a third one is filled meanwhile.
@@ -80,18 +72,8 @@ class WarpgroupSearch {
       : shape_(shape), density_(density), batch_(batch), arch_(arch) {}
 
   std::vector<WarpgroupTiles> run() {
-    for (const int rows : {1, 2, 4}) {
-      if (rows > 1 && rows / 2 * kGroupRows >= shape_.outputs_per_group()) continue;
-      for (const int pixels : {1, 2, 3, 4}) {
-        tiles_.row_groups = rows;
-        tiles_.pixel_groups = pixels;
-        if (tiles_.groups() > kMostGroups) continue;
-        for (const int sparse : {0, 1}) {
-          tiles_.sparse = sparse;
-          try_rectangles();
-        }
-      }
-    }
+    try_part({shape_.kernel_h, shape_.kernel_w});
+    for (const FilterPart& part : proposed_parts(shape_, !best_.empty())) try_part(part);
     std::vector<Found> found;
     for (const auto& [kind, best] : best_) found.push_back(best);
     std::ranges::stable_sort(found, {}, &Found::us);
@@ -105,6 +87,23 @@ class WarpgroupSearch {
     WarpgroupTiles tiles;
     double us = 0;
   };
+
+  void try_part(const FilterPart& part) {
+    tiles_.part_rows = part.rows;
+    tiles_.part_cols = part.cols;
+    for (const int rows : {1, 2, 4}) {
+      if (rows > 1 && rows / 2 * kGroupRows >= shape_.outputs_per_group()) continue;
+      for (const int pixels : {1, 2, 3, 4}) {
+        tiles_.row_groups = rows;
+        tiles_.pixel_groups = pixels;
+        if (tiles_.groups() > kMostGroups) continue;
+        for (const int sparse : {0, 1}) {
+          tiles_.sparse = sparse;
+          try_rectangles();
+        }
+      }
+    }
+  }
 
   void try_rectangles() {
     int last = 0;
@@ -168,14 +167,21 @@ class WarpgroupSearch {
 
 ConvShape warpgroup_shape(const ConvShape& shape) { return gathered_shape(shape); }
 
+int step_of_axis(int kernel, int stride, int dilation) {
+  const int apart = kernel == 1 ? stride : std::gcd(stride, dilation);
+  int step = std::min(apart, kMaxBoxStep);
+  while (apart % step != 0) --step;
+  return step;
+}
+
 int WarpgroupTiles::threads() const { return (groups() * kGroupWarps + 1) * kWarpSize; }
 int WarpgroupTiles::block_rows() const { return row_groups * kGroupRows; }
 
-int WarpgroupTiles::step_rows(const ConvShape& shape) {
-  return step_of_axis(shape.kernel_h, shape.stride_h, shape.dilation_h);
+int WarpgroupTiles::step_rows(const ConvShape& shape) const {
+  return step_of_axis(part_rows, shape.stride_h, shape.dilation_h);
 }
-int WarpgroupTiles::step_cols(const ConvShape& shape) {
-  return step_of_axis(shape.kernel_w, shape.stride_w, shape.dilation_w);
+int WarpgroupTiles::step_cols(const ConvShape& shape) const {
+  return step_of_axis(part_cols, shape.stride_w, shape.dilation_w);
 }
 
 int WarpgroupTiles::pixel_rows(const ConvShape& shape, int rows) {
@@ -189,13 +195,13 @@ int WarpgroupTiles::pixel_cols(const ConvShape& shape, int cols) {
 
 int WarpgroupTiles::patch_rows(const ConvShape& shape) const {
   const std::int64_t rows = pixel_rows(shape, tile_rows());
-  const std::int64_t read = (rows - 1) * shape.stride_h + std::int64_t{shape.kernel_h - 1} * shape.dilation_h;
+  const std::int64_t read = (rows - 1) * shape.stride_h + std::int64_t{part_rows - 1} * shape.dilation_h;
   return saturate_to_int(read / step_rows(shape) + 1);
 }
 
 int WarpgroupTiles::patch_cols(const ConvShape& shape) const {
   const std::int64_t cols = pixel_cols(shape), step = step_cols(shape), pixel = shape.stride_w / step;
-  const std::int64_t last = (cols - 1) * shape.stride_w + std::int64_t{shape.kernel_w - 1} * shape.dilation_w;
+  const std::int64_t last = (cols - 1) * shape.stride_w + std::int64_t{part_cols - 1} * shape.dilation_w;
   const std::int64_t read = last / step + 1;
   return saturate_to_int(pixel_rows(shape) == 1 ? read : ceil_div(read, pixel) * pixel);
 }
@@ -206,16 +212,16 @@ int WarpgroupTiles::group_pixels(const ConvShape& shape) const {
   return saturate_to_int(std::int64_t{pixel_rows(shape) - 1} * row_pixels + pixel_cols(shape));
 }
 
-TensorBox chunk_box(const ConvShape& shape, int chunk_channels, int rows, int cols) {
+TensorBox chunk_box(const ConvShape& shape, int chunk_channels, const ChunkRectangle& rectangle) {
   const int chunk_octets = chunk_channels / kOctetChannels;
   const auto group_octets = static_cast<int>(ceil_div(shape.channels_per_group(), kOctetChannels));
   return {.image_rows = shape.in_h,
           .image_cols = shape.in_w,
           .octets = shape.groups == 1 ? chunk_octets : std::gcd(chunk_octets, group_octets),
-          .rows = rows,
-          .cols = cols,
-          .step_rows = WarpgroupTiles::step_rows(shape),
-          .step_cols = WarpgroupTiles::step_cols(shape)};
+          .rows = rectangle.rows,
+          .cols = rectangle.cols,
+          .step_rows = rectangle.step_rows,
+          .step_cols = rectangle.step_cols};
 }
 
 bool can_copy(const TensorBox& box) {
@@ -224,15 +230,15 @@ bool can_copy(const TensorBox& box) {
 }
 
 TensorBox WarpgroupTiles::box(const ConvShape& shape) const {
-  return chunk_box(shape, chunk_channels, patch_rows(shape), patch_cols(shape));
+  return chunk_box(shape, chunk_channels, {patch_rows(shape), patch_cols(shape), step_rows(shape), step_cols(shape)});
 }
 
 int WarpgroupTiles::steps(const ConvShape& shape) const {
-  return shape.kernel_h * shape.kernel_w * (chunk_channels / (sparse != 0 ? 32 : 16));
+  return part_rows * part_cols * (chunk_channels / (sparse != 0 ? 32 : 16));
 }
 
 std::int64_t WarpgroupTiles::chunks(const ConvShape& shape) const {
-  return ceil_div(shape.channels_per_group(), chunk_channels);
+  return ceil_div(shape.channels_per_group(), chunk_channels) * count_parts(part(), shape);
 }
 
 std::int64_t WarpgroupTiles::activation_bytes(const ConvShape& shape) const {
@@ -253,8 +259,9 @@ std::int64_t WarpgroupTiles::shared_bytes(const ConvShape& shape, int rest_limit
 
 bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, const ArchSpec& arch) {
   constexpr std::int64_t kMostGateBytes = (1 << 20) - 1;
-  return tiles.groups() <= kMostGroups && tiles.group_pixels(shape) <= kMostGroupPixels &&
-         tiles.buffers <= kMostBuffers && (tiles.overlap == 0 || can_overlap(tiles)) && can_copy(tiles.box(shape)) &&
+  return is_part(tiles.part(), shape) && tiles.groups() <= kMostGroups &&
+         tiles.group_pixels(shape) <= kMostGroupPixels && tiles.buffers <= kMostBuffers &&
+         (tiles.overlap == 0 || can_overlap(tiles)) && can_copy(tiles.box(shape)) &&
          tiles.steps(shape) <= (tiles.sparse != 0 ? kMostSparseSteps : kMostUnrolledSteps) &&
          rest_limit <= kMostRestSteps && tiles.chunk_channels % (tiles.sparse != 0 ? 32 : 16) == 0 &&
          tiles.image_groups <= kMostImageGroups && tiles.set_blocks <= tiles.tiles(shape) &&
@@ -317,7 +324,9 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   const double lines = tiles.block_rows() / kOctetChannels * (stored + kResidualLines * added);
   const double windows = shape.epilogue.pool ? tiles.row_groups * stored * window_positions(*shape.epilogue.pool) : 0;
   const double end = lines * kLineClocks * (0.5 + 0.5 * alone) + windows * kWindowClocks + kTileClocks / resident;
-  const double tile = static_cast<double>(tiles.chunks(shape)) * chunk + end;
+  const double reading = share_that_reads(tiles.part(), shape, WarpgroupTiles::pixel_rows(shape, tiles.tile_rows()),
+                                          tiles.pixel_cols(shape));
+  const double tile = static_cast<double>(tiles.chunks(shape)) * reading * chunk + end;
   const double of_block = static_cast<double>(ceil_div(tiles.tiles(shape), tiles.set_blocks));
   return launch_time_us({.busy_us = clocks_us(of_multiprocessor * of_block * tile, arch),
                          .blocks = of_multiprocessor,

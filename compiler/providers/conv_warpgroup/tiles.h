@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/providers/filter_parts.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
 #include "ir/saturate.h"
@@ -17,9 +18,15 @@ ConvShape warpgroup_shape(const ConvShape& shape);
 
 inline constexpr int kMostGroupPixels = 32;  // that a warpgroup multiplies
 
-// What of the input of a warpgroup_shape() is copied at once, of a chunk's rectangle: a group of the convolution begins
-// and ends with a box.
-TensorBox chunk_box(const ConvShape& shape, int chunk_channels, int rows, int cols);
+// What the stride and the dilation are multiples of: nothing is read of what lies between. `kernel`: of a part.
+int step_of_axis(int kernel, int stride, int dilation);
+
+// What of the input of a warpgroup_shape() is copied at once, of a chunk's rectangle of so many rows and columns, with
+// such steps between them: a group of the convolution begins and ends with a box.
+struct ChunkRectangle {
+  int rows = 1, cols = 1, step_rows = 1, step_cols = 1;
+};
+TensorBox chunk_box(const ConvShape& shape, int chunk_channels, const ChunkRectangle& rectangle);
 bool can_copy(const TensorBox& box);  // whether the driver knows such boxes
 
 // A block has `row_groups` x `pixel_groups` warpgroups, each of which stores 64 output channels of `group_rows` rows of
@@ -27,17 +34,19 @@ bool can_copy(const TensorBox& box);  // whether the driver knows such boxes
 // output channels: all rectangles of pixels of `image_groups` times eight images.
 //
 // What a warpgroup multiplies are the convolution's pixels in the windows of what it stores. Where the layer has no
-// pool these are the same.
+// pool these are the same. They are multiplied with a part of the filter at once, `part_rows` x `part_cols`.
 struct WarpgroupTiles {
   int row_groups = 1, pixel_groups = 1;
   int group_rows = 1, tile_cols = 1;
   int chunk_channels = 16, buffers = 2;
+  int part_rows = 1, part_cols = 1;
   int sparse = 0, overlap = 0;
   int image_groups = 1, set_blocks = 1;
 
   int groups() const { return row_groups * pixel_groups; }
   int threads() const;
   int block_rows() const;
+  FilterPart part() const { return {part_rows, part_cols}; }
   int tile_rows() const { return pixel_groups * group_rows; }
   int output_blocks(const ConvShape& shape) const {
     return static_cast<int>(ceil_div(shape.outputs_per_group(), block_rows()));
@@ -45,8 +54,8 @@ struct WarpgroupTiles {
   int sets(const ConvShape& shape) const { return shape.groups * output_blocks(shape); }
   // `shape` is a warpgroup_shape() from here on.
   // From one row of the patch to the next: as many rows of the image as all that is read lies apart.
-  static int step_rows(const ConvShape& shape);
-  static int step_cols(const ConvShape& shape);
+  int step_rows(const ConvShape& shape) const;
+  int step_cols(const ConvShape& shape) const;
   // Of the convolution, in the windows of so many rows or columns that are stored; of a warpgroup.
   static int pixel_rows(const ConvShape& shape, int rows);
   static int pixel_cols(const ConvShape& shape, int cols);

@@ -9,13 +9,11 @@ namespace burin {
 namespace {
 
 constexpr TileChoice<WarpgroupRowTiles> kWarpgroupRowChoices[] = {
-    {"row_groups", &WarpgroupRowTiles::row_groups},
-    {"pixel_groups", &WarpgroupRowTiles::pixel_groups},
-    {"group_rows", &WarpgroupRowTiles::group_rows},
-    {"tile_cols", &WarpgroupRowTiles::tile_cols},
-    {"buffers", &WarpgroupRowTiles::buffers},
-    {"chunk_channels", &WarpgroupRowTiles::chunk_channels},
-    {"items", &WarpgroupRowTiles::items}};
+    {"row_groups", &WarpgroupRowTiles::row_groups}, {"pixel_groups", &WarpgroupRowTiles::pixel_groups},
+    {"group_rows", &WarpgroupRowTiles::group_rows}, {"tile_cols", &WarpgroupRowTiles::tile_cols},
+    {"buffers", &WarpgroupRowTiles::buffers},       {"chunk_channels", &WarpgroupRowTiles::chunk_channels},
+    {"items", &WarpgroupRowTiles::items},           {"part_rows", &WarpgroupRowTiles::part_rows},
+    {"part_cols", &WarpgroupRowTiles::part_cols}};
 
 // Those of a plan, for the task's factors.
 WarpgroupRowTiles warpgroup_row_tiles_of(const TemplatePlan& plan, FactorType factors) {

@@ -3,24 +3,25 @@
 //
 // A block has `row_groups` x 64 output channels and a tile of `pixel_groups` x `group_rows` rows of `tile_cols` pixels
 // of the convolution, with whole windows of the pool, if there is one: it may filter, as a depthwise convolution does.
-// The block goes through chunks of its input channels;
-// the blocks of a cluster have the other channels, and add up their sums at the end. While a chunk is multiplied, its
-// threads stage the next one's activations, rounded: places of 16 bytes hold eight channels of a pixel (four in TF32),
-// and the pixels of padded rows follow each other. So the pixels of a warpgroup are columns of one matrix, with those
-// between its rows, whose sums are not used, and what another position of the filter reads begins some places further
-// on. Where pixels are strided, those that a position reads have a plane of their own.
+// The block goes through chunks (filter_parts.h) of its input channels; the blocks of a cluster have the other
+// channels, and add up their sums at the end. While a chunk is multiplied, its threads stage the next one's
+// activations, rounded: places of 16 bytes hold eight channels of a pixel (four in TF32), and the pixels of padded rows
+// follow each other. So the pixels of a warpgroup are columns of one matrix, with those between its rows, whose sums
+// are not used, and what another position of the filter reads begins some places further on. Where pixels are strided,
+// those that a position reads have a plane of their own.
 //
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each block of the
-// cluster, for each chunk, for each 64 rows, a panel; then the bias of each row of the sets; then, for a pool that
-// filters, the filter of each row of the sets and its bias, and what fills up four words. A panel: for each step, 64
-// rows by 32 bytes as burin_dev_group_multiply_columns_f16() has them.
+// cluster, for each chunk, with all parts of the filter, for each 64 rows, a panel; then the bias of each row of the
+// sets; then, for a pool that filters, the filter of each row of the sets and its bias, and what fills up four words. A
+// panel: for each step, 64 rows by 32 bytes as burin_dev_group_multiply_columns_f16() has them.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_warpgroup_rows/conv_warpgroup_rows.def"
 #include "templates/kernels/cluster_sums.h"
+#include "templates/kernels/filter_parts.h"
 #include "templates/kernels/function.h"
 #include "templates/kernels/pool_window.h"
 #include "templates/kernels/residual.h"
 
-constexpr u32 kGroupThreads = 128, kGroupWarps = 4, kGroupRows = 64, kWarpRows = 16;
+constexpr u32 kGroupWarps = 4, kGroupRows = 64, kWarpRows = 16;
 constexpr u32 kOctetPixels = 8, kMaxOctets = 32;
 constexpr u32 kStepBytes = 2048, kPlaceBytes = 16;
 constexpr u32 kMostPlaceChannels = 8, kStepPlaces = 2;
@@ -33,7 +34,6 @@ enum { kFactorsTf32 = 3 };
 // ---- sizes, all constants
 BURIN_DEVICE bool is_tf32() { return factors() == kFactorsTf32; }
 BURIN_DEVICE u32 place_channels() { return is_tf32() ? 4 : kMostPlaceChannels; }
-BURIN_DEVICE u32 groups() { return row_groups() * pixel_groups(); }
 BURIN_DEVICE u32 tile_rows() { return pixel_groups() * group_rows(); }
 // What a tile stores.
 BURIN_DEVICE u32 stored_rows() { return (tile_rows() - pool_rows()) / pool_stride_rows() + 1; }
@@ -43,17 +43,16 @@ BURIN_DEVICE u32 tiles() { return tiles_across() * divide_up(out_rows(), stored_
 BURIN_DEVICE u32 sets() { return image_blocks() / (cluster_blocks() * tiles()); }
 BURIN_DEVICE u32 conv_plane() { return conv_rows() * conv_cols(); }
 BURIN_DEVICE u32 in_plane() { return in_rows() * in_cols(); }
-BURIN_DEVICE u32 positions() { return kernel_rows() * kernel_cols(); }
-BURIN_DEVICE u32 split_chunks() { return divide_up(split_channels(), chunk_channels()); }
+BURIN_DEVICE u32 split_chunks() { return divide_up(split_channels(), chunk_channels()) * parts(); }
 BURIN_DEVICE u32 chunk_places() { return chunk_channels() / place_channels(); }
-BURIN_DEVICE u32 steps() { return positions() * (chunk_places() / kStepPlaces); }
+BURIN_DEVICE u32 steps() { return part_positions() * (chunk_places() / kStepPlaces); }
 BURIN_DEVICE u32 panel_bytes() { return steps() * kStepBytes; }
 BURIN_DEVICE u32 panels_bytes() { return row_groups() * panel_bytes(); }
 BURIN_DEVICE i64 bias_offset() { return static_cast<i64>(sets()) * cluster_blocks() * split_chunks() * panels_bytes(); }
 BURIN_DEVICE u32 octets() { return divide_up((group_rows() - 1) * pitch() + tile_cols(), kOctetPixels); }
 // Planes: of the rows that are read, so many modulo the stride; and of columns.
-BURIN_DEVICE u32 plane_rows() { return at_most(stride_rows(), (kernel_rows() - 1) * dilation_rows() + 1); }
-BURIN_DEVICE u32 plane_cols() { return at_most(stride_cols(), (kernel_cols() - 1) * dilation_cols() + 1); }
+BURIN_DEVICE u32 plane_rows() { return at_most(stride_rows(), (part_rows() - 1) * dilation_rows() + 1); }
+BURIN_DEVICE u32 plane_cols() { return at_most(stride_cols(), (part_cols() - 1) * dilation_cols() + 1); }
 BURIN_DEVICE u32 channel_places() { return plane_rows() * plane_cols() * plane_pixels(); }
 BURIN_DEVICE u32 next_rows() { return channel_places() * kPlaceBytes; }  // as a product has them
 BURIN_DEVICE u32 staged_bytes() { return chunk_places() * next_rows(); }
@@ -82,8 +81,8 @@ BURIN_DEVICE u32 staged_start() { return panels_start() + buffers() * panels_byt
 BURIN_DEVICE u32 split_of_block() { return block_of_image() % cluster_blocks(); }
 BURIN_DEVICE u32 set_of_block() { return block_of_image() / cluster_blocks() % sets(); }
 BURIN_DEVICE u32 first_channel() { return split_of_block() * split_channels(); }  // of the convolution's group
-BURIN_DEVICE u32 chunks_of_block() {
-  if (has_whole_chunks()) return split_chunks();
+BURIN_DEVICE u32 channel_chunks() {
+  if (has_whole_chunks()) return split_chunks() / parts();
   return divide_up(at_most(split_channels(), group_channels() - first_channel()), chunk_channels());
 }
 
@@ -98,6 +97,20 @@ BURIN_DEVICE Tile tile_of_block() {
           static_cast<i32>(col * pool_stride_cols()) - pool_pad_left()};
 }
 
+// What the first part of the filter reads of the image begins there.
+struct Corner {
+  i32 row, col;
+};
+BURIN_DEVICE Corner corner_of(const Tile& tile) {
+  return {tile.row * stride_rows() - pad_top(), tile.col * stride_cols() - pad_left()};
+}
+BURIN_DEVICE FilterParts parts_of(const Tile& tile) {
+  const Corner corner = corner_of(tile);
+  return parts_that_read(corner.row, corner.col,
+                         (tile_rows() - 1) * stride_rows() + (part_rows() - 1) * dilation_rows() + 1,
+                         (tile_cols() - 1) * stride_cols() + (part_cols() - 1) * dilation_cols() + 1);
+}
+
 struct Warp {
   u32 row_group, pixel_group, of_group, lane;
 };
@@ -107,9 +120,11 @@ BURIN_DEVICE Warp warp_at(u32 number, u32 lane) {
 }
 
 // ---- weights: no other kernel's output
-BURIN_DEVICE void copy_panels(const float* weights, u32 chunk) {
+BURIN_DEVICE void copy_panels(const float* weights, const FilterParts& inside, u32 chunk) {
+  const Chunk of = chunk_at(inside, chunk);
   const u32 buffer = chunk % buffers();
-  const u32 number = (set_of_block() * cluster_blocks() + split_of_block()) * split_chunks() + chunk;
+  const u32 number =
+      (set_of_block() * cluster_blocks() + split_of_block()) * split_chunks() + of.channels * parts() + of.part;
   burin_dev_gate_expect(buffer, panels_bytes());
   burin_dev_bulk_copy(panels_start() + buffer * panels_bytes(), 0, weights, static_cast<i64>(number) * panels_bytes(),
                       panels_bytes(), buffer);
@@ -119,15 +134,15 @@ BURIN_DEVICE void copy_panels(const float* weights, u32 chunk) {
 // What a thread stages at once: the channels of a place.
 struct Item {
   bool exists, inside;
-  u32 channel;  // of the chunk
+  u32 channel;  // of the chunk's
   u32 word;     // of the chunk's channels
   u32 place;    // byte of the chunk
 };
-BURIN_DEVICE Item item_at(u32 index, const Tile& tile) {
+// `corner`: of the chunk's part of the filter.
+BURIN_DEVICE Item item_at(u32 index, const Corner& corner) {
   const u32 pixel = index % plane_pixels(), plane = index / plane_pixels() % (plane_rows() * plane_cols());
-  const i32 row = tile.row + static_cast<i32>(pixel / pitch()), col = tile.col + static_cast<i32>(pixel % pitch());
-  const i32 y = row * stride_rows() + static_cast<i32>(plane / plane_cols()) - pad_top();
-  const i32 x = col * stride_cols() + static_cast<i32>(plane % plane_cols()) - pad_left();
+  const i32 y = corner.row + static_cast<i32>(pixel / pitch() * stride_rows() + plane / plane_cols());
+  const i32 x = corner.col + static_cast<i32>(pixel % pitch() * stride_cols() + plane % plane_cols());
   Item item;
   item.exists = index < chunk_places() * channel_places();
   item.inside = item.exists && static_cast<u32>(y) < static_cast<u32>(in_rows()) &&
@@ -140,13 +155,14 @@ BURIN_DEVICE Item item_at(u32 index, const Tile& tile) {
 struct Channels {
   float of[kMostPlaceChannels];
 };
-// `image`: from the first channel of the block on. From one channel to the next it is a constant.
-BURIN_DEVICE void load_item(const float* image, u32 chunk, const Item& item, Channels& values) {
-  const float* channels = image + static_cast<i64>(chunk) * (chunk_channels() * in_plane());
+// `image`: from the first channel of the block on; `first`: of the chunk. From one channel to the next it is a
+// constant.
+BURIN_DEVICE void load_item(const float* image, u32 first, const Item& item, Channels& values) {
+  const float* channels = image + static_cast<i64>(first) * in_plane();
 #pragma unroll
   for (u32 i = 0; i < kMostPlaceChannels; ++i) {
     if (i >= place_channels()) continue;
-    const u32 channel = chunk * chunk_channels() + item.channel + i;
+    const u32 channel = first + item.channel + i;
     const bool inside =
         item.inside && (has_whole_chunks() || (channel < static_cast<u32>(split_channels()) &&
                                                first_channel() + channel < static_cast<u32>(group_channels())));
@@ -169,29 +185,41 @@ BURIN_DEVICE u32 batches() { return divide_up(chunk_places() * channel_places(),
 struct Batch {
   Channels of[kMostItems];
 };
-// Of one of the block's threads.
-BURIN_DEVICE Item item_of_batch(u32 thread, u32 batch, u32 number, const Tile& tile) {
-  return item_at((batch * items() + number) * block_threads() + thread, tile);
+// Of a chunk: where it is staged, which channels of the block's, and where its part of the filter begins to read.
+struct Staging {
+  u32 buffer, first_channel;
+  Corner corner;
+};
+BURIN_DEVICE Staging staging_of(const Tile& tile, const FilterParts& inside, u32 number) {
+  const Chunk chunk = chunk_at(inside, number);
+  const Corner corner = corner_of(tile);
+  return {
+      number % staged_buffers(), chunk.channels * chunk_channels(), {corner.row + chunk.row, corner.col + chunk.col}};
 }
-BURIN_DEVICE void load_batch(const float* image, u32 thread, u32 chunk, u32 batch, const Tile& tile, Batch& values) {
+// Of one of the block's threads.
+BURIN_DEVICE Item item_of_batch(u32 thread, u32 batch, u32 number, const Staging& staging) {
+  return item_at((batch * items() + number) * block_threads() + thread, staging.corner);
+}
+BURIN_DEVICE void load_batch(const float* image, u32 thread, const Staging& staging, u32 batch, Batch& values) {
 #pragma unroll
   for (u32 i = 0; i < kMostItems; ++i) {
-    if (i < items()) load_item(image, chunk, item_of_batch(thread, batch, i, tile), values.of[i]);
+    if (i >= items()) continue;
+    load_item(image, staging.first_channel, item_of_batch(thread, batch, i, staging), values.of[i]);
   }
 }
-BURIN_DEVICE void store_batch(u32 thread, u32 chunk, u32 batch, const Tile& tile, const Batch& values) {
+BURIN_DEVICE void store_batch(u32 thread, const Staging& staging, u32 batch, const Batch& values) {
 #pragma unroll
   for (u32 i = 0; i < kMostItems; ++i) {
-    if (i < items()) store_item(chunk % staged_buffers(), item_of_batch(thread, batch, i, tile), values.of[i]);
+    if (i < items()) store_item(staging.buffer, item_of_batch(thread, batch, i, staging), values.of[i]);
   }
 }
 // From a batch on.
-BURIN_DEVICE void stage_batches(const float* image, u32 thread, u32 chunk, u32 first, const Tile& tile) {
+BURIN_DEVICE void stage_batches(const float* image, u32 thread, const Staging& staging, u32 first) {
 #pragma nounroll
   for (u32 batch = first; batch < batches(); ++batch) {
     Batch values;
-    load_batch(image, thread, chunk, batch, tile, values);
-    store_batch(thread, chunk, batch, tile, values);
+    load_batch(image, thread, staging, batch, values);
+    store_batch(thread, staging, batch, values);
   }
 }
 
@@ -202,11 +230,11 @@ struct Sums {
 
 // The byte of a chunk where what a step multiplies begins, of the tile's first pixel.
 BURIN_DEVICE u32 step_place(u32 step) {
-  const u32 position = step % positions();
-  const u32 row = position / kernel_cols() * dilation_rows(), col = position % kernel_cols() * dilation_cols();
+  const u32 position = step % part_positions();
+  const u32 row = position / part_cols() * dilation_rows(), col = position % part_cols() * dilation_cols();
   const u32 plane = row % stride_rows() * plane_cols() + col % stride_cols();
   const u32 pixel = row / stride_rows() * pitch() + col / stride_cols();
-  return step / positions() * kStepPlaces * next_rows() + (plane * plane_pixels() + pixel) * kPlaceBytes;
+  return step / part_positions() * kStepPlaces * next_rows() + (plane * plane_pixels() + pixel) * kPlaceBytes;
 }
 
 BURIN_DEVICE void multiply_chunk(Sums& sums, u32 chunk, const Warp& warp) {
@@ -232,7 +260,6 @@ BURIN_DEVICE void multiply_chunk(Sums& sums, u32 chunk, const Warp& warp) {
 BURIN_DEVICE u32 first_output() {  // of the convolution's group
   return set_of_block() % output_blocks() * row_groups() * kGroupRows;
 }
-BURIN_DEVICE bool is_output(u32 row) { return first_output() + row < static_cast<u32>(group_outputs()); }
 BURIN_DEVICE u32 channel_of(u32 row) {
   return set_of_block() / output_blocks() * group_outputs() + first_output() + row;
 }
@@ -472,7 +499,12 @@ BURIN_DEVICE void load_filters(const float* weights, u32 thread) {
     burin_dev_shared_store4(filters_start() + quad * kQuadWords * kWordBytes, 0, filter);
   }
 }
-BURIN_DEVICE u32 patch_rows(u32 windows) { return (windows - 1) * pool_stride_rows() + pool_rows(); }
+// Of plans that nobody proposes an array may have fewer places than they name.
+BURIN_DEVICE u32 patch_rows(u32 windows) {
+  return at_most((windows - 1) * pool_stride_rows() + pool_rows(), kMostPatchValues);
+}
+BURIN_DEVICE u32 filter_cols() { return at_most(pool_cols(), kMostFilterCols); }
+BURIN_DEVICE u32 filter_place(u32 place) { return at_most(place, kMostFilterWords - 1); }
 BURIN_DEVICE u32 strips_of(u32 windows) {  // of a channel, each of so many windows at most
   return divide_up(stored_rows(), windows) * stored_cols();
 }
@@ -489,7 +521,7 @@ struct Filter {
 BURIN_DEVICE Filter load_filter(u32 row_of_share) {
   Filter filter;
 #pragma unroll
-  for (u32 quad = 0; quad < filter_words() / kQuadWords; ++quad) {
+  for (u32 quad = 0; quad < at_most(filter_words(), kMostFilterWords) / kQuadWords; ++quad) {
     const f32x4 words = burin_dev_shared_load4(filters_start() + row_of_share * filter_words() * kWordBytes,
                                                quad * kQuadWords * kWordBytes);
 #pragma unroll
@@ -513,7 +545,7 @@ BURIN_DEVICE Patch load_patch(const Tile& tile, const Strip& strip, u32 windows,
     const u32 row = strip.first * pool_stride_rows() + r, existing = at_most(row, tile_rows() - 1);
     const i32 y = tile.row + static_cast<i32>(row);
 #pragma unroll
-    for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) {
+    for (u32 s = 0; s < filter_cols(); ++s) {
       const u32 col = strip.col * pool_stride_cols() + s;
       const i32 x = tile.col + static_cast<i32>(col);
       const float value = burin_dev_shared_load(place_of_sum(of_block, existing, col), 0);
@@ -525,12 +557,13 @@ BURIN_DEVICE Patch load_patch(const Tile& tile, const Strip& strip, u32 windows,
   return patch;
 }
 BURIN_DEVICE float filtered(const Patch& patch, const Filter& filter, u32 window) {
-  float result = filter.of[filter_positions()];
+  float result = filter.of[filter_place(filter_positions())];
 #pragma unroll
-  for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
+  for (u32 r = 0; r < patch_rows(1); ++r) {
+    const u32 row = at_most(window * pool_stride_rows() + r, kMostPatchValues - 1);
 #pragma unroll
-    for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) {
-      result = __builtin_fmaf(patch.of[window * pool_stride_rows() + r][s], filter.of[r * pool_cols() + s], result);
+    for (u32 s = 0; s < filter_cols(); ++s) {
+      result = __builtin_fmaf(patch.of[row][s], filter.of[filter_place(r * pool_cols() + s)], result);
     }
   }
   return apply(filtered_function(), filtered_alpha(), filtered_beta(), result);
@@ -586,16 +619,18 @@ BURIN_DEVICE void finish(const Sums& sums, const Tile& tile, const Warp& warp, u
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
-  const u32 thread = burin_dev_thread(), chunks = chunks_of_block();
+  const u32 thread = burin_dev_thread();
+  const Tile tile = tile_of_block();
+  const FilterParts inside = parts_of(tile);
+  const u32 chunks = channel_chunks() * count_of(inside);
   if (thread < static_cast<u32>(buffers())) burin_dev_gate_init(thread);
   begin_cluster_sums(thread);
   burin_dev_barrier();
   if (thread == 0) {
 #pragma nounroll
-    for (u32 chunk = 0; chunk < at_most(buffers(), chunks); ++chunk) copy_panels(weights, chunk);
+    for (u32 chunk = 0; chunk < at_most(buffers(), chunks); ++chunk) copy_panels(weights, inside, chunk);
   }
   const Warp warp = warp_at(thread / kWarpThreads, thread % kWarpThreads);
-  const Tile tile = tile_of_block();
   const u32 group = set_of_block() / output_blocks();
   const float* image =
       input_of(input, first_image()) + static_cast<i64>(group * group_channels() + first_channel()) * in_plane();
@@ -604,7 +639,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   burin_dev_await_launch();
   Sums sums;
   begin_sums(sums, bias);
-  stage_batches(image, thread, 0, 0, tile);
+  stage_batches(image, thread, staging_of(tile, inside, 0), 0);
   if (residual()) copy_residual(residual_of(other, first_image()), tile, thread);
   burin_dev_group_offer();
   burin_dev_barrier();
@@ -612,18 +647,19 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
 #pragma nounroll
   for (u32 chunk = 0; chunk < chunks; ++chunk) {
     const bool is_last = chunk + 1 == chunks;
+    const Staging staging = staging_of(tile, inside, chunk + 1);
     Batch next;
-    if (!is_last) load_batch(image, thread, chunk + 1, 0, tile, next);
+    if (!is_last) load_batch(image, thread, staging, 0, next);
     burin_dev_gate_wait(chunk % buffers(), chunk / buffers() % 2);
     multiply_chunk(sums, chunk, warp);
     if (is_last) break;
-    store_batch(thread, chunk + 1, 0, tile, next);
-    stage_batches(image, thread, chunk + 1, 1, tile);
+    store_batch(thread, staging, 0, next);
+    stage_batches(image, thread, staging, 1);
     burin_dev_group_release(1);
     burin_dev_group_offer();
     burin_dev_barrier();
     // All have done with the chunk before this one.
-    if (thread == 0 && chunk > 0 && chunk - 1 + buffers() < chunks) copy_panels(weights, chunk - 1 + buffers());
+    if (thread == 0 && chunk > 0 && chunk - 1 + buffers() < chunks) copy_panels(weights, inside, chunk - 1 + buffers());
   }
   burin_dev_group_wait(sums.of, octets(), 0);
   finish(sums, tile, warp, thread, output_of(output, first_image()));

@@ -54,15 +54,8 @@ class WarpgroupRowSearch {
       : shape_(shape), batch_(batch), arch_(arch), tiles_{.factors = factors} {}
 
   std::vector<WarpgroupRowTiles> run() {
-    for (const int rows : {1, 2, 4}) {
-      if (rows > 1 && rows / 2 * kRowsOfGroup >= shape_.outputs_per_group()) continue;
-      for (const int pixels : {1, 2}) {
-        tiles_.row_groups = rows;
-        tiles_.pixel_groups = pixels;
-        if (tiles_.groups() > kMostRowGroups) continue;
-        try_rectangles();
-      }
-    }
+    try_part({shape_.kernel_h, shape_.kernel_w});
+    for (const FilterPart& part : proposed_parts(shape_, !best_.empty())) try_part(part);
     std::vector<Found> found;
     for (const auto& [kind, best] : best_) found.push_back(best);
     std::ranges::stable_sort(found, {}, &Found::us);
@@ -76,6 +69,20 @@ class WarpgroupRowSearch {
     WarpgroupRowTiles tiles;
     double us = 0;
   };
+
+  void try_part(const FilterPart& part) {
+    tiles_.part_rows = part.rows;
+    tiles_.part_cols = part.cols;
+    for (const int rows : {1, 2, 4}) {
+      if (rows > 1 && rows / 2 * kRowsOfGroup >= shape_.outputs_per_group()) continue;
+      for (const int pixels : {1, 2}) {
+        tiles_.row_groups = rows;
+        tiles_.pixel_groups = pixels;
+        if (tiles_.groups() > kMostRowGroups) continue;
+        try_rectangles();
+      }
+    }
+  }
 
   // Of all that is stored in a row, so many parts.
   void try_rectangles() {
@@ -91,10 +98,12 @@ class WarpgroupRowSearch {
       if (tiles_.tile_cols == last || tiles_.tile_cols > kMostCols) continue;
       if (across > 1 && tiles_.tile_cols < fewest) break;
       last = tiles_.tile_cols;
-      for (int rows = 1; rows <= shape_.conv_h(); ++rows) {
+      // A window of a pool may have more rows than there are.
+      const int most_rows = std::max(shape_.conv_h(), pool.kernel_h);
+      for (int rows = 1; rows <= most_rows; ++rows) {
         tiles_.group_rows = rows;
         if (tiles_.octets(shape_) > (rows == 1 ? kMostGroupOctets : most_of_rows)) break;
-        if (rows * (tiles_.pixel_groups - 1) >= shape_.conv_h()) break;
+        if (rows * (tiles_.pixel_groups - 1) >= most_rows) break;
         const bool is_whole = shape_.epilogue.filters() || (tiles_.tile_rows() - pool.kernel_h) % pool.stride_h == 0;
         if (tiles_.stored_rows(shape_) >= 1 && is_whole) try_chunks();
       }
@@ -153,7 +162,7 @@ int WarpgroupRowTiles::stored_cols(const ConvShape& shape) const {
 }
 
 int WarpgroupRowTiles::pitch(const ConvShape& shape) const {
-  const int further = furthest(shape.kernel_w, shape.dilation_w, shape.stride_w);
+  const int further = furthest(part_cols, shape.dilation_w, shape.stride_w);
   const bool has_whole_rows =
       tile_cols == shape.conv_w() && (!shape.epilogue.pool || shape.epilogue.pool->pad.left == 0);
   if (shape.stride_w > 1 || !has_whole_rows) return tile_cols + further;
@@ -166,14 +175,14 @@ int WarpgroupRowTiles::octets(const ConvShape& shape) const {
 }
 
 int WarpgroupRowTiles::planes(const ConvShape& shape) const {
-  return planes_of_axis(shape.kernel_h, shape.dilation_h, shape.stride_h) *
-         planes_of_axis(shape.kernel_w, shape.dilation_w, shape.stride_w);
+  return planes_of_axis(part_rows, shape.dilation_h, shape.stride_h) *
+         planes_of_axis(part_cols, shape.dilation_w, shape.stride_w);
 }
 
 int WarpgroupRowTiles::plane_pixels(const ConvShape& shape) const {
   const std::int64_t rows =
-      std::int64_t{pixel_groups - 1} * group_rows + furthest(shape.kernel_h, shape.dilation_h, shape.stride_h);
-  return saturate_to_int(rows * pitch(shape) + furthest(shape.kernel_w, shape.dilation_w, shape.stride_w) +
+      std::int64_t{pixel_groups - 1} * group_rows + furthest(part_rows, shape.dilation_h, shape.stride_h);
+  return saturate_to_int(rows * pitch(shape) + furthest(part_cols, shape.dilation_w, shape.stride_w) +
                          std::int64_t{octets(shape)} * kPixelsOfOctet);
 }
 
@@ -209,11 +218,11 @@ std::int64_t WarpgroupRowTiles::shared_bytes(const ConvShape& shape) const {
 
 bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
   constexpr std::int64_t kMostPlace = (1 << 18) - kPlaceBytes;  // that an operand of a product may be away
-  return tiles.stored_rows(shape) >= 1 && tiles.stored_cols(shape) >= 1 && tiles.groups() <= kMostRowGroups &&
-         tiles.octets(shape) <= kMostGroupOctets && tiles.buffers <= kMostChunkBuffers &&
-         tiles.buffers >= std::min(2, tiles.split_chunks(shape)) && tiles.chunk_channels % tiles.step_channels() == 0 &&
-         filter_positions_of(shape) <= kMostFilterPositions && tiles.steps(shape) <= kMostChunkSteps &&
-         tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
+  return is_part(tiles.part(), shape) && tiles.stored_rows(shape) >= 1 && tiles.stored_cols(shape) >= 1 &&
+         tiles.groups() <= kMostRowGroups && tiles.octets(shape) <= kMostGroupOctets &&
+         tiles.buffers <= kMostChunkBuffers && tiles.buffers >= std::min(2, tiles.split_chunks(shape)) &&
+         tiles.chunk_channels % tiles.step_channels() == 0 && filter_positions_of(shape) <= kMostFilterPositions &&
+         tiles.steps(shape) <= kMostChunkSteps && tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
          tiles.plane_pixels(shape) <= kMostPlanePixels &&
          std::int64_t{tiles.planes(shape)} * tiles.plane_pixels(shape) * kPlaceBytes <= kMostPlace &&
          can_share_sums(tiles.cluster, arch) &&
@@ -264,7 +273,8 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double of_multiprocessor = std::ceil(blocks / at_once);
   const double resident = std::min<double>(of_multiprocessor, std::max(1, resident_of(tiles, shape, arch)));
   const double rounds = std::ceil(of_multiprocessor / resident);
-  const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape), steps = tiles.steps(shape);
+  const double reading = share_that_reads(tiles.part(), shape, tiles.tile_rows(), tiles.tile_cols);
+  const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape) * reading, steps = tiles.steps(shape);
   const double places = static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes;
   const double batches = std::ceil(places / (tiles.items * tiles.threads()));
   const double turns = batches * tiles.items, share = tiles.factors == FactorType::tf32 ? kTf32Share : 1;
@@ -308,7 +318,8 @@ std::int64_t packed_words(const ConvShape& shape, const WarpgroupRowTiles& tiles
 std::vector<std::uint32_t> pack_warpgroup_rows(const ConvLayer& layer, const ConvShape& shape,
                                                const WarpgroupRowTiles& tiles) {
   std::vector<std::uint32_t> words(static_cast<std::size_t>(packed_words(shape, tiles)));
-  const int positions = shape.kernel_h * shape.kernel_w, outputs = shape.outputs_per_group();
+  const int positions = tiles.part_rows * tiles.part_cols, parts = count_parts(tiles.part(), shape),
+            outputs = shape.outputs_per_group();
   const int split = tiles.split_channels(shape), steps = tiles.steps(shape), place = tiles.place_channels();
   const std::int64_t chunks = tiles.split_chunks(shape);
   const std::int64_t all_rows = std::int64_t{tiles.sets(shape)} * tiles.block_rows();
@@ -320,15 +331,19 @@ std::vector<std::uint32_t> pack_warpgroup_rows(const ConvLayer& layer, const Con
     const std::int64_t set =
         std::int64_t{output / outputs} * tiles.output_blocks(shape) + of_group / tiles.block_rows();
     for (int c = 0; c < shape.channels_per_group(); ++c) {
-      const std::int64_t chunk = (set * tiles.cluster + c / split) * chunks + c % split / tiles.chunk_channels;
-      const std::int64_t panel = chunk * tiles.row_groups + of_set / kRowsOfGroup;
       const int of_chunk = c % split % tiles.chunk_channels, k = of_chunk % tiles.step_channels();
-      for (int position = 0; position < positions; ++position) {
-        const std::int64_t step = panel * steps + std::int64_t{of_chunk / tiles.step_channels()} * positions + position;
+      for (int position = 0; position < shape.kernel_h * shape.kernel_w; ++position) {
+        const int filter_row = position / shape.kernel_w, filter_col = position % shape.kernel_w;
+        const PartPosition at_part = part_position(tiles.part(), shape, filter_row, filter_col);
+        const std::int64_t of_split = std::int64_t{c % split / tiles.chunk_channels} * parts + at_part.part;
+        const std::int64_t chunk = (set * tiles.cluster + c / split) * chunks + of_split;
+        const std::int64_t panel = chunk * tiles.row_groups + of_set / kRowsOfGroup;
+        const std::int64_t step =
+            panel * steps + std::int64_t{of_chunk / tiles.step_channels()} * positions + at_part.position;
         // In halves two to a word.
         const std::int64_t word = step * kPanelStepWords + row / 8 * 64 + k / place * 32 + row % 8 * 4 +
                                   k % place * bytes_of(tiles.factors) / kWordBytes;
-        const float weight = layer.weight(output, c, position / shape.kernel_w, position % shape.kernel_w);
+        const float weight = layer.weight(output, c, filter_row, filter_col);
         std::uint32_t& at = words[static_cast<std::size_t>(word)];
         if (tiles.factors == FactorType::tf32) {
           at = std::bit_cast<std::uint32_t>(rounded(FactorType::tf32, weight));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/providers/filter_parts.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
 #include "ir/factor_type.h"
@@ -20,6 +21,7 @@ struct WarpgroupRowTiles {
   int group_rows = 1, tile_cols = 1;
   int chunk_channels = 16, buffers = 1;
   int items = 4;
+  int part_rows = 1, part_cols = 1;  // of the filter, that a chunk has
   int cluster = 1;
   FactorType factors = FactorType::f16;  // follow from the task
 
@@ -27,6 +29,7 @@ struct WarpgroupRowTiles {
   int step_channels() const { return 2 * place_channels(); }
   int groups() const { return row_groups * pixel_groups; }
   int threads() const;
+  FilterPart part() const { return {part_rows, part_cols}; }
   int block_rows() const;
   int tile_rows() const { return pixel_groups * group_rows; }
   // What is stored of it: as many windows of the pool as it has. Without a pool a window is a pixel.
@@ -49,9 +52,11 @@ struct WarpgroupRowTiles {
   int split_channels(const ConvShape& shape) const {
     return static_cast<int>(ceil_div(ceil_div(shape.channels_per_group(), cluster), chunk_channels) * chunk_channels);
   }
-  int split_chunks(const ConvShape& shape) const { return split_channels(shape) / chunk_channels; }
+  int split_chunks(const ConvShape& shape) const {
+    return split_channels(shape) / chunk_channels * count_parts(part(), shape);
+  }
   int steps(const ConvShape& shape) const {  // of a chunk
-    return shape.kernel_h * shape.kernel_w * (chunk_channels / step_channels());
+    return part_rows * part_cols * (chunk_channels / step_channels());
   }
   // Places from one row of pixels to the next. Where a tile has whole rows, the padding behind one is also that before
   // the next.

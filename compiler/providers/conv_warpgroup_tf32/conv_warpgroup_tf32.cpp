@@ -15,6 +15,8 @@ constexpr TileChoice<WarpgroupFloatTiles> kFloatChoices[] = {{"output_groups", &
                                                              {"tile_cols", &WarpgroupFloatTiles::tile_cols},
                                                              {"chunk_channels", &WarpgroupFloatTiles::chunk_channels},
                                                              {"buffers", &WarpgroupFloatTiles::buffers},
+                                                             {"part_rows", &WarpgroupFloatTiles::part_rows},
+                                                             {"part_cols", &WarpgroupFloatTiles::part_cols},
                                                              {"image_groups", &WarpgroupFloatTiles::image_groups},
                                                              {"set_blocks", &WarpgroupFloatTiles::set_blocks}};
 
@@ -82,8 +84,8 @@ class ConvWarpgroupTf32Provider : public TemplateProvider {
                         {"output_blocks", tiles.output_blocks(shape)},
                         {"patch_rows", tiles.patch_rows(shape)},
                         {"patch_cols", tiles.patch_cols(shape)},
-                        {"step_rows", WarpgroupTiles::step_rows(shape)},
-                        {"step_cols", WarpgroupTiles::step_cols(shape)},
+                        {"step_rows", tiles.step_rows(shape)},
+                        {"step_cols", tiles.step_cols(shape)},
                         {"box_octets", tiles.box(shape).octets},
                         {"factors", static_cast<int>(task.factors)}});
     set_pool(plan, shape);

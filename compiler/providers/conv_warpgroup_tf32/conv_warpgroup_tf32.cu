@@ -31,7 +31,7 @@ BURIN_DEVICE u32 groups() { return output_groups() * pixel_groups(); }
 BURIN_DEVICE u32 block_octets() { return output_groups() * output_octets(); }
 // A group of the convolution has so many octets of outputs.
 BURIN_DEVICE u32 stored_octets() { return divide_up(group_outputs(), kOctetChannels); }
-BURIN_DEVICE u32 steps() { return positions() * chunk_octets(); }
+BURIN_DEVICE u32 steps() { return part_positions() * chunk_octets(); }
 BURIN_DEVICE u32 step_bytes() { return output_octets() * kOctetStepBytes; }
 BURIN_DEVICE u32 panel_bytes() { return steps() * step_bytes(); }
 BURIN_DEVICE u32 panels_bytes() { return output_groups() * panel_bytes(); }
@@ -201,13 +201,14 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
 #pragma nounroll
   for (u32 number = first_tile(); exists(number, batch); number += set_blocks()) {
     const Tile tile = tile_at(number);
+    const u32 chunks = chunks_of(parts_of(tile));
     ProductSums first_sums, second_sums;
     const Sums sums = {first_sums, second_sums};
     begin_sums(sums, tile, seat, weights, other);
 #pragma unroll
     for (u32 i = 0; i < kProducts; ++i) burin_dev_group_begin(sums_of(sums, i), output_octets());
 #pragma nounroll
-    for (u32 chunk = 0; chunk < chunks(); ++chunk) {
+    for (u32 chunk = 0; chunk < chunks; ++chunk) {
       burin_dev_gate_sleep(turn.buffer, turn.round % 2);
       multiply_chunk(sums, buffer_at(turn.buffer), seat, chunk > 0 ? before(turn) : kNoBuffer);
       turn = after(turn);

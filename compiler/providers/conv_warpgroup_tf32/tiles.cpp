@@ -39,19 +39,8 @@ class FloatSearch {
   FloatSearch(const ConvShape& shape, int batch, const ArchSpec& arch) : shape_(shape), batch_(batch), arch_(arch) {}
 
   std::vector<WarpgroupFloatTiles> run() {
-    for (const int octets : {kFewestOctets, 4, 6, 8, 12, 16}) {
-      // Not more than there are, but for the last ones that fill up.
-      if (octets > kFewestOctets && (octets - kFewestOctets) * kOctetChannels >= shape_.outputs_per_group()) continue;
-      tiles_.output_octets = octets;
-      for (const int outputs : {1, 2, 3, 4}) {
-        tiles_.output_groups = outputs;
-        if (outputs > 1 && (outputs - 1) * tiles_.group_outputs() >= shape_.outputs_per_group()) continue;
-        for (const int pixels : {1, 2, 3, 4}) {
-          tiles_.pixel_groups = pixels;
-          if (tiles_.groups() <= kMostWarpgroups) try_rectangles();
-        }
-      }
-    }
+    try_part({shape_.kernel_h, shape_.kernel_w});
+    for (const FilterPart& part : proposed_parts(shape_, !best_.empty())) try_part(part);
     std::vector<Found> found;
     for (const auto& [kind, best] : best_) found.push_back(best);
     std::ranges::stable_sort(found, {}, &Found::us);
@@ -65,6 +54,24 @@ class FloatSearch {
     WarpgroupFloatTiles tiles;
     double us = 0;
   };
+
+  void try_part(const FilterPart& part) {
+    tiles_.part_rows = part.rows;
+    tiles_.part_cols = part.cols;
+    for (const int octets : {kFewestOctets, 4, 6, 8, 12, 16}) {
+      // Not more than there are, but for the last ones that fill up.
+      if (octets > kFewestOctets && (octets - kFewestOctets) * kOctetChannels >= shape_.outputs_per_group()) continue;
+      tiles_.output_octets = octets;
+      for (const int outputs : {1, 2, 3, 4}) {
+        tiles_.output_groups = outputs;
+        if (outputs > 1 && (outputs - 1) * tiles_.group_outputs() >= shape_.outputs_per_group()) continue;
+        for (const int pixels : {1, 2, 3, 4}) {
+          tiles_.pixel_groups = pixels;
+          if (tiles_.groups() <= kMostWarpgroups) try_rectangles();
+        }
+      }
+    }
+  }
 
   // As many rows as fit, or one, for each number of columns that divides an image's rows evenly.
   void try_rectangles() {
@@ -134,21 +141,29 @@ int patch_extent(int pixels, int kernel, int stride, int dilation, int step) {
 int WarpgroupFloatTiles::threads() const { return (groups() * kGroupWarps + 1) * kWarpSize; }
 int WarpgroupFloatTiles::group_outputs() const { return output_octets * kOctetChannels; }
 
+int WarpgroupFloatTiles::step_rows(const ConvShape& shape) const {
+  return step_of_axis(part_rows, shape.stride_h, shape.dilation_h);
+}
+int WarpgroupFloatTiles::step_cols(const ConvShape& shape) const {
+  return step_of_axis(part_cols, shape.stride_w, shape.dilation_w);
+}
+
 int WarpgroupFloatTiles::patch_rows(const ConvShape& shape) const {
-  return patch_extent(tile_rows, shape.kernel_h, shape.stride_h, shape.dilation_h, WarpgroupTiles::step_rows(shape));
+  return patch_extent(tile_rows, part_rows, shape.stride_h, shape.dilation_h, step_rows(shape));
 }
 int WarpgroupFloatTiles::patch_cols(const ConvShape& shape) const {
-  return patch_extent(tile_cols, shape.kernel_w, shape.stride_w, shape.dilation_w, WarpgroupTiles::step_cols(shape));
+  return patch_extent(tile_cols, part_cols, shape.stride_w, shape.dilation_w, step_cols(shape));
 }
 
 TensorBox WarpgroupFloatTiles::box(const ConvShape& shape) const {
-  TensorBox box = chunk_box(shape, chunk_channels, patch_rows(shape), patch_cols(shape));
+  TensorBox box =
+      chunk_box(shape, chunk_channels, {patch_rows(shape), patch_cols(shape), step_rows(shape), step_cols(shape)});
   box.swizzled = true;
   return box;
 }
 
 int WarpgroupFloatTiles::steps(const ConvShape& shape) const {
-  return shape.kernel_h * shape.kernel_w * (chunk_channels / kOctetChannels);
+  return part_rows * part_cols * (chunk_channels / kOctetChannels);
 }
 
 std::int64_t WarpgroupFloatTiles::activation_bytes(const ConvShape& shape) const {
@@ -167,7 +182,8 @@ std::int64_t WarpgroupFloatTiles::shared_bytes(const ConvShape& shape) const {
 bool fits(const WarpgroupFloatTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
   constexpr std::int64_t kMostGateBytes = (1 << 20) - 1;
   constexpr int kMostOutputOctets = 16;
-  return tiles.groups() <= kMostWarpgroups && tiles.output_octets <= kMostOutputOctets &&
+  return is_part(tiles.part(), shape) && tiles.groups() <= kMostWarpgroups &&
+         tiles.output_octets <= kMostOutputOctets &&
          tiles.tile_rows * tiles.tile_cols <= tiles.pixel_groups * kMostGroupPixels &&
          tiles.buffers <= kMostFilledBuffers && tiles.chunk_channels % kOctetChannels == 0 &&
          can_copy(tiles.box(shape)) && tiles.steps(shape) <= kMostSteps && tiles.image_groups <= kMostGroupsOfImages &&
@@ -212,7 +228,8 @@ double predict(const WarpgroupFloatTiles& tiles, const ConvShape& shape, int bat
   const double stored = static_cast<double>(tiles.tile_rows) * tiles.tile_cols;
   const double lines = tiles.output_groups * octets * stored * (1 + (shape.epilogue.residual ? kResidualLines : 0));
   const double end = lines * kLineClocks * (0.5 + 0.5 * alone);
-  const double tile = static_cast<double>(tiles.chunks(shape)) * chunk + end;
+  const double reading = share_that_reads(tiles.part(), shape, tiles.tile_rows, tiles.tile_cols);
+  const double tile = static_cast<double>(tiles.chunks(shape)) * reading * chunk + end;
   const double of_block = static_cast<double>(ceil_div(tiles.tiles(shape), tiles.set_blocks));
   return launch_time_us({.busy_us = clocks_us(of_multiprocessor * of_block * tile, arch),
                          .blocks = of_multiprocessor,
@@ -234,7 +251,8 @@ std::int64_t packed_words(const ConvShape& shape, const WarpgroupFloatTiles& til
 std::vector<std::uint32_t> pack_warpgroup_floats(const ConvLayer& layer, const ConvShape& shape,
                                                  const WarpgroupFloatTiles& tiles) {
   std::vector<std::uint32_t> words(static_cast<std::size_t>(packed_words(shape, tiles)));
-  const int positions = shape.kernel_h * shape.kernel_w, outputs = shape.outputs_per_group();
+  const int positions = tiles.part_rows * tiles.part_cols, outputs = shape.outputs_per_group();
+  const int parts = count_parts(tiles.part(), shape);
   const std::int64_t steps = tiles.steps(shape), chunks = tiles.chunks(shape);
   const std::int64_t first_bias = std::int64_t{tiles.sets(shape)} * chunks * tiles.panels_bytes(shape) / kWordBytes;
   for (int output = 0; output < shape.out_channels; ++output) {
@@ -245,16 +263,18 @@ std::vector<std::uint32_t> pack_warpgroup_floats(const ConvLayer& layer, const C
     // Columns of eight channels are 0, 4, 1, 5, ...
     const int channel = of_panel % kOctetChannels, column = channel % 4 * 2 + channel / 4;
     for (int c = 0; c < shape.channels_per_group(); ++c) {
-      const std::int64_t panel =
-          (set * chunks + c / tiles.chunk_channels) * tiles.output_groups + of_set / tiles.group_outputs();
       // Rows of eight channels are 0, 2, 4, 6, 1, ...
       const int octet = c % tiles.chunk_channels / kOctetChannels, of_octet = c % kOctetChannels;
       const int k = of_octet / 2 + of_octet % 2 * 4;
-      for (int position = 0; position < positions; ++position) {
-        const std::int64_t step = panel * steps + std::int64_t{octet} * positions + position;
+      for (int position = 0; position < shape.kernel_h * shape.kernel_w; ++position) {
+        const int row = position / shape.kernel_w, col = position % shape.kernel_w;
+        const PartPosition at = part_position(tiles.part(), shape, row, col);
+        const std::int64_t chunk = set * chunks + std::int64_t{c / tiles.chunk_channels} * parts + at.part;
+        const std::int64_t panel = chunk * tiles.output_groups + of_set / tiles.group_outputs();
+        const std::int64_t step = panel * steps + std::int64_t{octet} * positions + at.position;
         const std::int64_t word = (step * tiles.output_octets + of_panel / kOctetChannels) * kOctetStepWords +
                                   k / 4 * 32 + column * 4 + k % 4;
-        const float weight = layer.weight(output, c, position / shape.kernel_w, position % shape.kernel_w);
+        const float weight = layer.weight(output, c, row, col);
         words[static_cast<std::size_t>(word)] = std::bit_cast<std::uint32_t>(rounded(FactorType::tf32, weight));
       }
     }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/providers/filter_parts.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
 #include "ir/saturate.h"
@@ -19,10 +20,12 @@ struct WarpgroupFloatTiles {
   int output_octets = 8;
   int tile_rows = 1, tile_cols = 32;
   int chunk_channels = 8, buffers = 2;
+  int part_rows = 1, part_cols = 1;  // of the filter, that a chunk has
   int image_groups = 1, set_blocks = 1;
 
   int groups() const { return output_groups * pixel_groups; }
   int threads() const;
+  FilterPart part() const { return {part_rows, part_cols}; }
   int group_outputs() const;
   int block_outputs() const { return output_groups * group_outputs(); }
   int output_blocks(const ConvShape& shape) const {
@@ -30,11 +33,15 @@ struct WarpgroupFloatTiles {
   }
   int sets(const ConvShape& shape) const { return shape.groups * output_blocks(shape); }
   // `shape` is a warpgroup_shape() from here on.
+  int step_rows(const ConvShape& shape) const;
+  int step_cols(const ConvShape& shape) const;
   int patch_rows(const ConvShape& shape) const;
   int patch_cols(const ConvShape& shape) const;
   TensorBox box(const ConvShape& shape) const;
   int steps(const ConvShape& shape) const;  // of a chunk
-  std::int64_t chunks(const ConvShape& shape) const { return ceil_div(shape.channels_per_group(), chunk_channels); }
+  std::int64_t chunks(const ConvShape& shape) const {
+    return ceil_div(shape.channels_per_group(), chunk_channels) * count_parts(part(), shape);
+  }
   std::int64_t image_tiles(const ConvShape& shape) const {
     return ceil_div(shape.out_h(), tile_rows) * ceil_div(shape.out_w(), tile_cols);
   }

@@ -81,8 +81,8 @@ LaunchWork work_of_tile(const MatMulTile& tile, const MatMulOperands& operands, 
   const ArchSpec& arch = arch_of(task);
   const double blocks = static_cast<double>(tile.blocks(operands)) * task.batch;
   const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
-  const double resident =
-      std::min(of_multiprocessor, std::floor(arch.max_threads_per_multiprocessor / 2.0 / tile.threads()));
+  const double resident = std::min(
+      of_multiprocessor, std::max(1.0, std::floor(arch.max_threads_per_multiprocessor / 2.0 / tile.threads())));
   const double warps = static_cast<double>(tile.threads()) / kWarpSize;
   const double chunks = static_cast<double>(ceil_div(operands.terms(), kMatMulChunk));
   const double area = static_cast<double>(tile.rows()) * tile.cols();

@@ -7,7 +7,6 @@
 #include "templates/kernels/places.h"
 
 constexpr u32 kMostWarps = 32, kMostHeld = 32;
-constexpr u32 kOctet = 8;                             // channels that lie side by side, each a place of eight images
 constexpr u32 kRowBytes = kWarpThreads * kWordBytes;  // a number of each lane
 
 BURIN_DEVICE u32 warps() { return block_threads() / kWarpThreads; }

@@ -1,0 +1,40 @@
+// Parts of a filter that kernels multiply one after the other (templates/kernels/filter_parts.h): a filter that reaches
+// far reads more of the image than there is room for, but each of its parts does not.
+#pragma once
+
+#include <vector>
+
+#include "ir/conv_layer.h"
+
+namespace burin {
+
+// All rows of the filter, or one; all its columns, or one.
+struct FilterPart {
+  int rows = 1, cols = 1;
+
+  friend bool operator==(const FilterPart&, const FilterPart&) = default;
+};
+
+bool is_part(const FilterPart& part, const ConvShape& shape);
+int count_parts(const FilterPart& part, const ConvShape& shape);
+
+// A position of the filter: of which part, in their order, and which of its positions.
+struct PartPosition {
+  int part = 0, position = 0;
+};
+PartPosition part_position(const FilterPart& part, const ConvShape& shape, int row, int col);
+
+// What the search for a plan tries: parts only of filters with a dilation, or where the whole filter had no plan.
+std::vector<FilterPart> proposed_parts(const ConvShape& shape, bool whole_has_plan);
+
+// Of an axis, in tiles of so many pixels of the convolution: parts that read nothing but padding are left out. The
+// share of the others, over all tiles.
+struct PartAxis {
+  int kernel = 1, part = 1, stride = 1, dilation = 1, pad = 0;
+  int image = 1, pixels = 1, tile = 1;  // of the convolution
+};
+double share_that_reads(const PartAxis& axis);
+// Of both axes, in such tiles.
+double share_that_reads(const FilterPart& part, const ConvShape& shape, int tile_rows, int tile_cols);
+
+}  // namespace burin
