@@ -188,8 +188,8 @@ struct Pick {
 // with a weight. An index below 0 is outside, and then all of the output's row (or column) is.
 struct Taps {
   int count = 1;
-  std::vector<std::int32_t> indices;  // [extent][count]
-  std::vector<float> weights;         // as many
+  std::vector<std::int32_t> indices = {};  // [extent][count]
+  std::vector<float> weights = {};         // as many
   std::int64_t extent() const { return std::ssize(indices) / count; }
   // Whether each is one element of the input as it is.
   bool copies() const;

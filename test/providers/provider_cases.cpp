@@ -760,7 +760,7 @@ std::vector<OperatorCase> resample_cases() {
     return result;
   };
   const auto weighted = [](int extent, int out, int count) {
-    Taps result{count, {}, {}};
+    Taps result{count};
     for (int i = 0; i < out * count; ++i) result.indices.push_back((i / count + i % count) % extent);
     result.weights = weights(std::int64_t{out} * count, 9);
     return result;
