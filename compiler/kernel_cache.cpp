@@ -30,8 +30,8 @@ std::string source_of(const std::string& key) { return "cache " + key; }
 
 // What it computes, its weights, where its tensors lie, what it is to be fast for.
 std::string task_hash(const Task& task) {
-  const auto bytes = [](const std::vector<float>& values) {
-    return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  const auto bytes = []<typename Value>(const std::vector<Value>& values) {
+    return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value));
   };
   const std::vector<SharedFunction> functions = functions_of(task);
   std::vector<std::string_view> parts;
@@ -68,7 +68,19 @@ std::string task_hash(const Task& task) {
   if (matmul != nullptr && matmul->constant) parts.push_back(bytes(matmul->constant->values));
   if (const Normalize* normalize = task.get<Normalize>()) {
     for (const auto* numbers : {&normalize->scale, &normalize->shift}) {
-      if (*numbers) parts.push_back(bytes((*numbers)->values));
+      if (!*numbers) continue;
+      parts.push_back(bytes((*numbers)->shape));
+      parts.push_back(bytes((*numbers)->values));
+    }
+  }
+  // What a kernel reads of its taps, and what text says too little of.
+  std::string resampled;
+  if (const Resample* resample = task.get<Resample>()) {
+    resampled = fmt::format("{} {} {}", resample->rows.count, resample->cols.count, resample->outside);
+    parts.push_back(resampled);
+    for (const Taps* taps : {&resample->rows, &resample->cols}) {
+      parts.push_back(bytes(taps->indices));
+      parts.push_back(bytes(taps->weights));
     }
   }
   for (const SharedFunction& function : functions) {

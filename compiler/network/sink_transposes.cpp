@@ -126,7 +126,8 @@ class TransposeSinker {
     for (int op = 0; op < graph_.operators(); ++op) {
       if (op < at_beginning_ && view_by_pick(op)) ++changes_;
       if (graph_.as<Transpose>(op) == nullptr) continue;
-      changes_ += multiply_as_it_was(op) + merge(op);
+      changes_ += multiply_as_it_was(op);
+      changes_ += merge(op);
       const std::multiset<int> readers =
           graph_.removed(op) ? std::multiset<int>() : graph_.readers(graph_.op(op).output);
       for (const int reader : std::set<int>(readers.begin(), readers.end())) {

@@ -182,9 +182,9 @@ TEST_CASE("onnx lists: the larger or smaller of one tensor and one number cuts i
     model.add_node(op, {"c", "x"});
     return last<Elementwise>(model.import());
   };
-  constexpr float kMost = std::numeric_limits<float>::max();
-  CHECK(cut("Min", 6) == Elementwise{ElementFunction::clip, -kMost, 6});
-  CHECK(cut("Max", -1) == Elementwise{ElementFunction::clip, -1, kMost});
+  constexpr float kEnd = std::numeric_limits<float>::infinity();
+  CHECK(cut("Min", 6) == Elementwise{ElementFunction::clip, -kEnd, 6});
+  CHECK(cut("Max", -1) == Elementwise{ElementFunction::clip, -1, kEnd});
   CHECK(cut("Max", 0) == Elementwise{ElementFunction::relu});
 }
 

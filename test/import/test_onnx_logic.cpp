@@ -121,6 +121,25 @@ TEST_CASE("onnx logic: booleans are numbers, and logic is arithmetic") {
   expect_error(ErrorKind::unsupported, {"of booleans"}, [&] { back.import(); });
 }
 
+TEST_CASE("onnx logic: the largest float is a number like others") {
+  for (const char* op : {"LessOrEqual", "Less", "GreaterOrEqual", "Greater", "Equal"}) {
+    for (const float end : {kMost, -kMost}) {
+      INFO(op << " " << end);
+      OnnxModel model = OnnxModel::of_image({4, 3, 5}, 21);
+      model.floats("end", {}, {end});
+      model.add_node(op, {"x", "end"}, "truth");
+      model.add_node("Cast", {"truth"}).set("to", onnx::TensorProto::FLOAT);
+      const Network network = model.import();
+      CHECK(combine_at(network, 0).constant->values == std::vector<float>{end});
+    }
+  }
+  // Nor is it what infinities are cut to.
+  OnnxModel larger = OnnxModel::of_image({4, 3, 5}, 21);
+  larger.floats("three", {}, {3});
+  larger.add_node("Max", {"x", "three"});
+  CHECK(std::isinf(last<Elementwise>(larger.import()).beta));
+}
+
 TEST_CASE("onnx logic: Where takes one number in one step, and two tensors as a sum of parts") {
   const Network number = chosen("x", "half").import();
   CHECK(kinds(number) == "combine combine");

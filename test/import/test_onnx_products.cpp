@@ -75,6 +75,31 @@ TEST_CASE("onnx einsum: what is no product of images is refused, and what is no 
   rejects(einsum("", {3, 4}, {4, 5}), {"'equation'"});
 }
 
+TEST_CASE("onnx products: constants with more axes than a batch of images has are refused") {
+  OnnxModel model = OnnxModel::of_image({3, 3, 4}, 17);
+  model.floats("m", {1, 1, 3, 4, 5});
+  model.add_node("MatMul", {"x", "m"});
+  expect_error(ErrorKind::unsupported, {"its matrix 'm' has the shape [1,1,3,4,5]"}, [&] { model.import(); });
+  for (const char* op : {"Pow", "Max", "Greater", "Mod"}) {
+    OnnxModel numbers = OnnxModel::of_image({3, 4}, 17);
+    numbers.floats("k", {1, 1, 1, 1}, {0.25F});
+    NodeMaker node = numbers.add_node(op, {"x", "k"}, std::string_view(op) == "Greater" ? "made" : "y");
+    if (std::string_view(op) == "Mod") node.set("fmod", 1);
+    if (std::string_view(op) == "Greater") numbers.add_node("Cast", {"made"}).set("to", onnx::TensorProto::FLOAT);
+    expect_error(ErrorKind::unsupported, {"its constant 'k' has the shape [1,1,1,1]"}, [&] { numbers.import(); });
+  }
+}
+
+TEST_CASE("onnx einsum: constants without values are refused before anything is made of them") {
+  for (const auto& [equation, dims] :
+       {std::pair<const char*, Dims>{"kji,bk->bj", {0, std::int64_t{1} << 36, 1}}, {"k,bk->bk", {0}}}) {
+    OnnxModel model = OnnxModel::of_image({5}, 17);
+    model.floats("c", dims, std::vector<float>{});
+    model.add_node("Einsum", {"c", "x"}).set("equation", equation);
+    expect_error(ErrorKind::unsupported, {"has the shape", "and no values"}, [&] { model.import(); });
+  }
+}
+
 TEST_CASE("onnx products: of two tensors") {
   CHECK(kinds(multiplied({3, 4}, {4, 5}).import()) == "matmul");
   CHECK(last_shape(multiplied({3, 4}, {4, 5}).import()) == Dims{3, 5});

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 import check_models
 
@@ -48,7 +48,7 @@ class KernelCache(unittest.TestCase):
     def cached(self, model, package, *options):
         """Compiles; how many kernels came from the cache, and how many there are."""
         text = self.burin("compile", model, "-o", self.folder / package, "--arch", "sm_90", *options)
-        found = re.search(r"(\d+) kernels(?: \((\d+) from the cache\))?,", text)
+        found = re.search(r"(\d+) kernels?(?: \((\d+) from the cache\))?,", text)
         return int(found.group(2) or 0), int(found.group(1))
 
     def bytes_of(self, package):
@@ -70,6 +70,35 @@ class KernelCache(unittest.TestCase):
             self.burin(*verify, other)
             self.assertRegex(self.burin(*verify, model, expect=1),
                              r"the first step that differs: \d+, convolution 'conv2'")
+
+    def test_operators_that_differ_in_numbers_alone(self):
+        """Models of one node each, which text describes alike: each gets its own kernel."""
+        def model(name, node, constants):
+            graph = helper.make_graph(
+                [node], "one", [helper.make_tensor_value_info("x", 1, ["n", 2, 4, 4])],
+                [helper.make_tensor_value_info("y", 1, None)],
+                [numpy_helper.from_array(array, key) for key, array in constants.items()])
+            path = self.folder / f"{name}.onnx"
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
+            return path
+
+        scales = {"scales": np.array([1, 1, 2, 2], np.float32)}
+        pads = {"pads": np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64)}
+        numbers = np.arange(1, 5, dtype=np.float32)
+        pairs = {
+            "resize": [(helper.make_node("Resize", ["x", "", "scales"], ["y"], name="up", mode="linear",
+                                         coordinate_transformation_mode=mode), scales)
+                       for mode in ("half_pixel", "align_corners")],
+            "pad": [(helper.make_node("Pad", ["x", "pads"], ["y"], name="pad", mode=mode), pads)
+                    for mode in ("reflect", "edge")],
+            "normalize": [(helper.make_node("LayerNormalization", ["x", "s"], ["y"], name="norm", axis=2),
+                           {"s": numbers.reshape(shape)}) for shape in ((4, 1), (1, 4))],
+        }
+        for name, models in pairs.items():
+            for i, (node, constants) in enumerate(models):
+                path, package = model(f"{name}{i}", node, constants), f"{name}{i}.burin"
+                self.assertEqual(self.cached(path, package)[0], 0, f"{name}: the other one's kernel")
+                self.burin("verify", self.folder / package, "--device", "host", "--seed", 1, "--against", path)
 
     def test_where_it_is(self):
         model = self.make("lenet5")

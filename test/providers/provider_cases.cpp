@@ -390,9 +390,14 @@ std::vector<OperatorCase> operand_cases() {
   }
   add_all(odd, odd, remainder, false);
   add_all(odd, {1, 7, 5}, remainder, true);
-  // Of quotients of ten millions, which are exact as well, the least error is the divisor.
-  for (const auto& [by, tolerance] :
-       {std::pair{0.001F, 1e-7}, {0.3F, 1e-7}, {2.5F, 1e-7}, {-0.75F, 1e-7}, {1.3e-7F, 1e-9}, {9.1e-8F, 1e-9}}) {
+  // However large the quotient is, it is exact.
+  for (const auto& [by, tolerance] : {std::pair{0.001F, 1e-7},
+                                      {0.3F, 1e-7},
+                                      {2.5F, 1e-7},
+                                      {-0.75F, 1e-7},
+                                      {1.3e-7F, 1e-9},
+                                      {9.1e-8F, 1e-9},
+                                      {3.7e-20F, 1e-24}}) {
     Combine rest{remainder};
     rest.constant = ConstantOperand{{1, 1, 1}, {by}};
     cases.push_back({fmt::format("remainder_by_{}", by), rest, {odd}, tolerance});

@@ -9,21 +9,14 @@
 namespace burin {
 namespace {
 
-// The one number of a constant with one element.
-std::optional<float> number_of(const Node& node, GraphBuilder& graph, int input) {
-  if (graph.is_activation(node, input)) return std::nullopt;
-  if (graph.constant(node, input, "operand").elements() != 1) return std::nullopt;
-  return graph.number(node, input, "operand");
-}
-
 // The larger or the smaller of what flows and one finite number, which cut it off.
 std::optional<Elementwise> cut_at(Combination combination, float number) {
-  constexpr float kMost = std::numeric_limits<float>::max();
+  constexpr float kEnd = std::numeric_limits<float>::infinity();
   if (!std::isfinite(number)) return std::nullopt;
   if (combination == Combination::larger) {
-    return number == 0 ? Elementwise{ElementFunction::relu} : Elementwise{ElementFunction::clip, number, kMost};
+    return number == 0 ? Elementwise{ElementFunction::relu} : Elementwise{ElementFunction::clip, number, kEnd};
   }
-  return combination == Combination::smaller ? std::optional(Elementwise{ElementFunction::clip, -kMost, number})
+  return combination == Combination::smaller ? std::optional(Elementwise{ElementFunction::clip, -kEnd, number})
                                              : std::nullopt;
 }
 
@@ -39,7 +32,7 @@ Pending over_list(const Node& node, GraphBuilder& graph, Combination combination
     const int so_far = std::holds_alternative<Identity>(pending.kind)
                            ? pending.inputs[0]
                            : graph.emit_inner(node, to_string(combination), pending.kind, pending.inputs);
-    if (const std::optional<float> number = number_of(node, graph, i)) {
+    if (const std::optional<float> number = only_number(node, graph, i)) {
       if (const std::optional<Elementwise> cut = cut_at(combination, *number)) {
         pending = {*cut, {met_by_constant(node, graph, i, so_far).x}};
         continue;
@@ -75,7 +68,7 @@ void convert_pow(const Node& node, GraphBuilder& graph) {
     if (graph.is_activation(node, 1)) {
       return emit(node, graph, combined(node, graph, Combine{Combination::power}, x, graph.activation(node, 1)));
     }
-    const std::optional<float> exponent = number_of(node, graph, 1);
+    const std::optional<float> exponent = only_number(node, graph, 1);
     if (!exponent) {
       return emit(node, graph, combined(Combine{Combination::power}, met_by_constant(node, graph, 1, x), false));
     }
@@ -106,7 +99,7 @@ void convert_prelu(const Node& node, GraphBuilder& graph) {
     const int slope = graph.activation(node, 1);
     return graph.emit(node, Combine{Combination::prelu}, {x, slope});
   }
-  const std::optional<float> slope = number_of(node, graph, 1);
+  const std::optional<float> slope = only_number(node, graph, 1);
   if (slope && std::isfinite(*slope)) {
     return graph.emit(node, Elementwise{ElementFunction::leaky_relu, *slope, 0}, {x});
   }

@@ -203,7 +203,8 @@ ConstantOperand matrices(const Node& node, GraphBuilder& graph, int input, std::
   const StoredTensor tensor = graph.constant(node, input, "matrix");
   std::vector<std::int64_t> shape = tensor.shape();
   while (shape.size() > std::max(axes, kMatrixRank) && shape.front() == 1) shape.erase(shape.begin());
-  if (shape.size() < kMatrixRank || shape.size() > axes) {
+  const bool more_axes = tensor.shape().size() > axes + 1;  // the batch is one of them
+  if (more_axes || shape.size() < kMatrixRank || shape.size() > axes) {
     node.unsupported(
         "its matrix {} has the shape {}, an image of its other operand has {} axes; burin takes matrices "
         "of at least two axes, and no other ones for each image",

@@ -128,6 +128,10 @@ class EinsumConverter {
         continue;
       }
       const StoredTensor tensor = graph_.constant(node_, i, "operand");
+      if (tensor.elements() == 0) {
+        node_.unsupported("its constant {} has the shape {} and no values", in_quotes(node_.input(i)),
+                          extents_text(tensor.shape()));
+      }
       graph_.count_weights(node_, tensor.elements());
       constants.push_back({tensor.shape(), graph_.floats(node_, tensor, "operand")});
       ranks.push_back(tensor.shape().size());
@@ -205,7 +209,8 @@ class EinsumConverter {
     }
     for (Labelled& operand : operands_) {
       for (std::size_t i = operand.labels.size(); i-- > 0;) {
-        if (shape_of(graph_, operand.operand)[i] < extents[operand.labels[i]]) drop_axis(operand, i);
+        const std::int64_t extent = shape_of(graph_, operand.operand)[i];
+        if (extent == 1 && extents[operand.labels[i]] > 1) drop_axis(operand, i);
       }
     }
   }

@@ -32,12 +32,10 @@ Elementwise compared_with(Combination combination, bool below, float number) {
   return below ? Elementwise{within.function, -kMost, number} : Elementwise{within.function, number, kMost};
 }
 
-// The one number of a constant with one element.
-std::optional<float> only_number(const Node& node, GraphBuilder& graph, int input) {
-  if (graph.is_activation(node, input)) return std::nullopt;
-  if (graph.constant(node, input, "operand").elements() != 1) return std::nullopt;
-  const float number = graph.number(node, input, "operand");
-  if (std::isnan(number)) node.bad_input("its operand {} is NaN", in_quotes(node.input(input)));
+// It may not be NaN.
+std::optional<float> only_known_number(const Node& node, GraphBuilder& graph, int input) {
+  const std::optional<float> number = only_number(node, graph, input);
+  if (number && std::isnan(*number)) node.bad_input("its operand {} is NaN", in_quotes(node.input(input)));
   return number;
 }
 
@@ -74,8 +72,9 @@ void convert_comparison(const Node& node, GraphBuilder& graph) {
   const auto* const found = std::ranges::find(kComparisons, node.op(), &Comparison::op);
   BURIN_CHECK(found != std::end(kComparisons), "{} is no comparison", node.op());
   for (const int input : {0, 1}) {
-    const std::optional<float> number = only_number(node, graph, input);
-    if (!number || !std::isfinite(*number)) continue;
+    const std::optional<float> number = only_known_number(node, graph, input);
+    // The largest number is what `within` has for no end.
+    if (!number || !(std::abs(*number) < std::numeric_limits<float>::max())) continue;
     const bool below = (input == 1) != found->swapped;
     const int x = met_by_constant(node, graph, input, graph.activation(node, 1 - input)).x;
     return graph.emit(node, compared_with(found->combination, below, *number), {x});
@@ -117,12 +116,12 @@ void convert_is_inf(const Node& node, GraphBuilder& graph) {
 // What is not chosen counts as a number of the model, or as zero, so that the two parts are one sum.
 void convert_where(const Node& node, GraphBuilder& graph) {
   constexpr int kYes = 1, kNo = 2;
-  if (const std::optional<float> no = only_number(node, graph, kNo)) {
+  if (const std::optional<float> no = only_known_number(node, graph, kNo)) {
     if (graph.is_activation(node, 0) || graph.is_activation(node, kYes)) {
       return emit(node, graph, chosen_part(node, graph, kYes, *no));
     }
   }
-  if (const std::optional<float> yes = only_number(node, graph, kYes)) {
+  if (const std::optional<float> yes = only_known_number(node, graph, kYes)) {
     return emit(node, graph, chosen_part(node, graph, kNo, *yes));
   }
   Pending yes = chosen_part(node, graph, kYes, 0);

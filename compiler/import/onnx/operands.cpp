@@ -84,6 +84,19 @@ std::optional<std::vector<float>> by_channel(const ConstantOperand& constant, st
   return std::nullopt;
 }
 
+std::optional<float> only_number(const Node& node, GraphBuilder& graph, int input) {
+  if (graph.is_activation(node, input)) return std::nullopt;
+  std::size_t most_axes = 0;
+  for (int i = 0; i < node.inputs(); ++i) {
+    if (node.has_input(i) && graph.is_activation(node, i)) {
+      most_axes = std::max(most_axes, graph.shape(graph.activation(node, i)).size() + 1);
+    }
+  }
+  const StoredTensor tensor = graph.constant(node, input, "operand");
+  if (tensor.elements() != 1 || tensor.shape().size() > most_axes) return std::nullopt;
+  return graph.number(node, input, "operand");
+}
+
 Pending combined(const Node& node, GraphBuilder& graph, Combine op, int a, int b) {
   const std::vector<std::int64_t> given = with_batch(graph.shape(b));
   const std::vector<std::int64_t> aligned = aligned_shape(node, with_batch(graph.shape(a)), given);

@@ -27,6 +27,10 @@ struct Met {
 // `input` is the constant. Booleans are read as 0 and 1 where the operator takes such.
 Met met_by_constant(const Node& node, GraphBuilder& graph, int input, int x);
 
+// The one number of a constant with one element, of no more axes than what flows into the node. With more of them it
+// gives its result more, which other ways refuse.
+std::optional<float> only_number(const Node& node, GraphBuilder& graph, int input);
+
 // What is left to emit: a kind and what it reads.
 struct Pending {
   OperatorKind kind;

@@ -59,17 +59,27 @@ BURIN_DEVICE float power_of_both(float base, float exponent) {
   return half == __builtin_floorf(half) ? size : -size;
 }
 
-// Of quotients that a float counts, exact: what the first one is off by, as the reciprocal was rounded, is a quotient
-// of what is left, and a second one is off by one at most.
+BURIN_DEVICE u32 exponent_of(float value) { return __builtin_bit_cast(u32, value) >> 23 & 0xFF; }
+BURIN_DEVICE float power_of_two(u32 exponent) { return __builtin_bit_cast(float, (exponent + 127) << 23); }
+
+// Exact: what is left of a is divided by b times a power of two, so that the quotient has few digits, until less than b
+// is left. A quotient that was rounded to a neighbour is found by what is left.
 BURIN_DEVICE float remainder_of(float a, float b) {
-  const float size = magnitude(a), by = magnitude(b);
-  if (size < by) return a;
-  const float reciprocal = burin_dev_reciprocal(by);
-  const float first = __builtin_fmaf(-__builtin_floorf(size * reciprocal), by, size);
-  const float quotient = __builtin_floorf(first * reciprocal);
-  float rest = __builtin_fmaf(-quotient, by, first);
-  if (rest < 0) rest = __builtin_fmaf(1 - quotient, by, first);
-  if (rest >= by) rest = __builtin_fmaf(-1 - quotient, by, first);
+  constexpr u32 kQuotientDigits = 20;
+  const float by = magnitude(b);
+  float rest = magnitude(a);
+  if (!(rest >= by)) return rest < by ? a : __builtin_nanf("");
+#pragma nounroll
+  while (rest >= by) {
+    const u32 least = exponent_of(by) + kQuotientDigits, exponent = exponent_of(rest);
+    const u32 shift = exponent > least ? exponent - least : 0;
+    const float step = by * power_of_two(shift / 2) * power_of_two(shift - shift / 2);
+    const float quotient = __builtin_floorf(rest * burin_dev_reciprocal(step));
+    float left = __builtin_fmaf(-quotient, step, rest);
+    if (left < 0) left = __builtin_fmaf(1 - quotient, step, rest);
+    if (left >= step) left = __builtin_fmaf(-1 - quotient, step, rest);
+    rest = left;
+  }
   return a < 0 ? -rest : rest;
 }
 
