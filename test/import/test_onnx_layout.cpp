@@ -203,7 +203,7 @@ TEST_CASE("onnx transpose") {
   OnnxModel read = OnnxModel::of_image({2, 3, 4});
   read.add_node("Transpose", {"x"}, "t").set("perm", Dims{1, 0, 2, 3});
   read.add_node("Relu", {"t"});
-  refuses(read, {"the batch is axis 1 of its input 't', where a Transpose moved it"});
+  refuses(read, {"the batch is axis 1 of its input 't', where the nodes before it moved it"});
   OnnxModel wrong = OnnxModel::of_image({2, 3, 4});
   wrong.add_node("Transpose", {"x"}).set("perm", Dims{0, 1, 1, 2});
   rejects(wrong, {"'perm' is [0,1,1,2]"});

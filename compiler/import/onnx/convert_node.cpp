@@ -67,7 +67,8 @@ bool is_users_own(const ::onnx::NodeProto& node, const ImportOptions& options) {
 void check_booleans(const Node& node, const GraphBuilder& graph) {
   if (holds(kTakeBooleans, node.op()) || holds(kMoves, node.op()) || holds(kOfShapes, node.op())) return;
   for (int i = 0; i < node.inputs(); ++i) {
-    if (graph.is_boolean(node, i)) node.bad_input("its input {} is of booleans", in_quotes(node.input(i)));
+    if (!graph.is_boolean(node, i)) continue;
+    node.unsupported("its input {} is of booleans; burin computes this operator of numbers", in_quotes(node.input(i)));
   }
 }
 void mark_booleans(const Node& node, GraphBuilder& graph) {
@@ -100,7 +101,9 @@ void convert_as(const Converter& converter, const Node& node, GraphBuilder& grap
   check_inputs(node, converter.fewest_inputs, converter.most_inputs);
   if (node.output(0).empty()) node.unsupported("its first output is left out; burin computes that one");
   if (graph.all_constant(node) && !holds(kOfAnything, node.op())) {
-    graph.define_constant(node, node.output(), fold_as_network(fold_inputs(node, graph), converter, graph.options()));
+    const bool boolean = holds(kGiveBooleans, node.op());
+    graph.define_constant(node, node.output(),
+                          fold_as_network(fold_inputs(node, graph), converter, boolean, graph.options()));
   } else {
     check_booleans(node, graph);
     converter.convert(node, graph);

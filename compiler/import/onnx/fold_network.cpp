@@ -9,7 +9,8 @@
 
 namespace burin {
 
-ConstantTensor fold_as_network(const FoldInputs& in, const Converter& converter, const ImportOptions& options) {
+ConstantTensor fold_as_network(const FoldInputs& in, const Converter& converter, bool boolean,
+                               const ImportOptions& options) {
   const Node& node = in.node();
   const ConstantTensor& x = in[0];
   const Numbers<double>& numbers = in.reals(0, "input");
@@ -52,7 +53,9 @@ ConstantTensor fold_as_network(const FoldInputs& in, const Converter& converter,
   Extents made = network.tensors[static_cast<std::size_t>(network.outputs[0])].shape;
   made.insert(made.begin(), images);
   for (std::size_t i = 0; i < added && !made.empty() && made[0] == 1; ++i) made.erase(made.begin());
-  return {x.type, std::move(made), Numbers<double>(outputs[0])};
+  if (!boolean) return {x.type, std::move(made), Numbers<double>(outputs[0])};
+  return {StoredType::boolean, std::move(made),
+          Numbers<std::int64_t>(std::vector<std::int64_t>(outputs[0].begin(), outputs[0].end()))};
 }
 
 }  // namespace burin

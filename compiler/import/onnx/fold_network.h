@@ -9,7 +9,9 @@ namespace burin {
 
 // The output of a node whose inputs are constants and which has no fold of its own. It is converted as if the first of
 // them were computed, and run_reference_operator() evaluates what comes of that, in double. The first axis of a
-// constant is the batch then: what no network may do to its batch is refused here too.
-ConstantTensor fold_as_network(const FoldInputs& in, const Converter& converter, const ImportOptions& options);
+// constant is the batch then: what no network may do to its batch is refused here too. `boolean`: whether it gives
+// such.
+ConstantTensor fold_as_network(const FoldInputs& in, const Converter& converter, bool boolean,
+                               const ImportOptions& options);
 
 }  // namespace burin

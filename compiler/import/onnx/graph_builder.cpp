@@ -115,7 +115,8 @@ int GraphBuilder::activation(const Node& node, int input) {
   const int tensor = activation_by_any_batch(node, input);
   if (const std::int64_t axis = batch_axis(node, input); axis > 0) {
     node.unsupported(
-        "the batch is axis {} of its input {}, where a Transpose moved it; burin computes this operator where it is "
+        "the batch is axis {} of its input {}, where the nodes before it moved it; burin computes this operator where "
+        "it is "
         "the first one",
         axis, in_quotes(node.input(input)));
   }
