@@ -84,13 +84,7 @@ void convert_pow(const Node& node, GraphBuilder& graph) {
 
 void convert_mod(const Node& node, GraphBuilder& graph) {
   if (!node.attributes().boolean("fmod", false)) node.bad_input("attribute 'fmod' must be 1 for real numbers");
-  const Combine op{Combination::remainder};
-  if (graph.is_activation(node, 0) && graph.is_activation(node, 1)) {
-    return emit(node, graph, combined(node, graph, op, graph.activation(node, 0), graph.activation(node, 1)));
-  }
-  const int constant = graph.is_activation(node, 0) ? 1 : 0;
-  const int x = graph.activation(node, 1 - constant);
-  emit(node, graph, combined(op, met_by_constant(node, graph, constant, x), constant == 0));
+  emit(node, graph, of_both(node, graph, Combine{Combination::remainder}));
 }
 
 void convert_prelu(const Node& node, GraphBuilder& graph) {

@@ -39,16 +39,6 @@ std::optional<float> only_known_number(const Node& node, GraphBuilder& graph, in
   return number;
 }
 
-// Two operands, of which one may be a constant.
-Pending of_both(const Node& node, GraphBuilder& graph, Combine op) {
-  if (graph.is_activation(node, 0) && graph.is_activation(node, 1)) {
-    return combined(node, graph, std::move(op), graph.activation(node, 0), graph.activation(node, 1));
-  }
-  const int constant = graph.is_activation(node, 0) ? 1 : 0;
-  const int x = graph.activation(node, 1 - constant);
-  return combined(std::move(op), met_by_constant(node, graph, constant, x), constant == 0);
-}
-
 // Of a Where: what it takes of one of its inputs, 1 or 2, and the number in all other places.
 Pending chosen_part(const Node& node, GraphBuilder& graph, int input, float otherwise) {
   Combine op{input == 1 ? Combination::keep : Combination::drop};

@@ -4,19 +4,6 @@
 #include "ir/printable.h"
 
 namespace burin {
-namespace {
-
-// What the node reads: two activations, or one and a constant.
-Pending of_two(const Node& node, GraphBuilder& graph) {
-  if (graph.is_activation(node, 0) && graph.is_activation(node, 1)) {
-    return combined(node, graph, Combine{Combination::user}, graph.activation(node, 0), graph.activation(node, 1));
-  }
-  const int flowing = graph.is_activation(node, 0) ? 0 : 1;
-  const int x = graph.activation(node, flowing);
-  return combined(Combine{Combination::user}, met_by_constant(node, graph, 1 - flowing, x), flowing == 1);
-}
-
-}  // namespace
 
 void convert_users_own(const Node& node, const std::string& name, GraphBuilder& graph) {
   if (node.inputs() < 1 || node.inputs() > kMaxFunctionInputs) {
@@ -32,7 +19,7 @@ void convert_users_own(const Node& node, const std::string& name, GraphBuilder& 
     return graph.emit(node, Elementwise{.function = ElementFunction::user, .user = function},
                       {graph.activation(node, 0)});
   }
-  Pending pending = of_two(node, graph);
+  Pending pending = of_both(node, graph, Combine{Combination::user});
   std::get<Combine>(pending.kind).user = function;
   emit(node, graph, std::move(pending));
 }

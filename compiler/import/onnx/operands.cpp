@@ -125,6 +125,15 @@ Pending combined(Combine op, Met met, bool swapped) {
   return {std::move(op), {met.x}};
 }
 
+Pending of_both(const Node& node, GraphBuilder& graph, Combine op) {
+  if (graph.is_activation(node, 0) && graph.is_activation(node, 1)) {
+    return combined(node, graph, std::move(op), graph.activation(node, 0), graph.activation(node, 1));
+  }
+  const int constant = graph.is_activation(node, 0) ? 1 : 0;
+  const int x = graph.activation(node, 1 - constant);
+  return combined(std::move(op), met_by_constant(node, graph, constant, x), constant == 0);
+}
+
 void emit(const Node& node, GraphBuilder& graph, Pending pending) {
   graph.emit(node, std::move(pending.kind), std::move(pending.inputs));
 }

@@ -41,6 +41,9 @@ Pending combined(const Node& node, GraphBuilder& graph, Combine op, int a, int b
 // An activation with a constant behind it, or before it where `swapped`.
 Pending combined(Combine op, Met met, bool swapped);
 
+// The node's two operands, of which one may be a constant.
+Pending of_both(const Node& node, GraphBuilder& graph, Combine op);
+
 // As what the node gives.
 void emit(const Node& node, GraphBuilder& graph, Pending pending);
 
