@@ -171,9 +171,9 @@ class Block {
   Meeting meeting_ = Meeting::none;
   bool waits_for_others_ = false;  // at gates
   bool met_others_ = false;        // its threads have met those of the other blocks
-  std::uint32_t unawaited_gates_ =
-      0;                  // bits: what other blocks sent was not waited for by a thread that had not arrived
-  bool arrived_ = false;  // has counted its arrival
+  bool arrived_ = false;           // has counted its arrival
+  // A bit for each gate at which something was sent that no thread has waited for before it arrived.
+  std::uint32_t unawaited_gates_ = 0;
   std::uint32_t broadcast_value_ = 0;
   std::optional<std::string> fault_;
 };

@@ -167,8 +167,9 @@ std::optional<std::string> SharedMemory::send(std::uint32_t address, int thread,
   const Word& word = words_[index];
   if (word.writer < threads()) {
     const Offers& offers = offers_[word.writer];
-    const bool is_own = word.writer == thread || offers.interval != interval_;  // what it has offered is seen
-    if ((is_own ? offers.count : offers.before) <= word.stored_after) {
+    // Another thread's offers of this interval may come later on the GPU.
+    const bool all_count = word.writer == thread || offers.interval != interval_;
+    if ((all_count ? offers.count : offers.before) <= word.stored_after) {
       return fmt::format("sends shared memory at byte {}, which {} has stored without offering it before a barrier",
                          address, issuer(word.writer));
     }

@@ -92,7 +92,7 @@ class SharedMemory {
 
   // A thread of another block of the cluster loads.
   std::optional<std::string> load_from_cluster(std::uint32_t address, float& value);
-  // Whether there was such a load since the last cluster barrier.
+  // Whether there was such a load since the threads of the cluster last met.
   bool loaded_by_others() const { return last_loaded_by_others_ == accesses_; }
 
   // Starts a copy: the word has no readable value until its thread has waited for it.
@@ -191,7 +191,7 @@ class SharedMemory {
   std::vector<Flight> flights_;
   std::vector<Copier> copiers_;               // threads, then gates
   std::vector<std::uint32_t> warp_barriers_;  // that each thread has passed
-  // Of a thread: how many in all, and how many before the last interval in which it made one.
+  // A thread has made `count` offers, and had made `before` of them when the last interval with one began.
   struct Offers {
     std::uint32_t interval = 0, before = 0, count = 0;
   };

@@ -31,7 +31,14 @@ std::vector<FilterPart> proposed_parts(const ConvShape& shape, bool whole_has_pl
   return parts;
 }
 
-double share_that_reads(const PartAxis& axis) {
+namespace {
+
+struct PartAxis {
+  int kernel = 1, part = 1, stride = 1, dilation = 1, pad = 0;
+  int image = 1, pixels = 1, tile = 1;  // `pixels` are the convolution's, and a tile has so many
+};
+
+double share_of_axis(const PartAxis& axis) {
   if (axis.part == axis.kernel) return 1;
   std::int64_t reading = 0, tiles = 0;
   const std::int64_t parts = axis.kernel / axis.part;
@@ -48,23 +55,25 @@ double share_that_reads(const PartAxis& axis) {
   return static_cast<double>(reading) / static_cast<double>(std::max<std::int64_t>(1, tiles) * parts);
 }
 
+}  // namespace
+
 double share_that_reads(const FilterPart& part, const ConvShape& shape, int tile_rows, int tile_cols) {
-  return share_that_reads({.kernel = shape.kernel_h,
-                           .part = part.rows,
-                           .stride = shape.stride_h,
-                           .dilation = shape.dilation_h,
-                           .pad = shape.pad.top,
-                           .image = shape.in_h,
-                           .pixels = shape.conv_h(),
-                           .tile = tile_rows}) *
-         share_that_reads({.kernel = shape.kernel_w,
-                           .part = part.cols,
-                           .stride = shape.stride_w,
-                           .dilation = shape.dilation_w,
-                           .pad = shape.pad.left,
-                           .image = shape.in_w,
-                           .pixels = shape.conv_w(),
-                           .tile = tile_cols});
+  return share_of_axis({.kernel = shape.kernel_h,
+                        .part = part.rows,
+                        .stride = shape.stride_h,
+                        .dilation = shape.dilation_h,
+                        .pad = shape.pad.top,
+                        .image = shape.in_h,
+                        .pixels = shape.conv_h(),
+                        .tile = tile_rows}) *
+         share_of_axis({.kernel = shape.kernel_w,
+                        .part = part.cols,
+                        .stride = shape.stride_w,
+                        .dilation = shape.dilation_w,
+                        .pad = shape.pad.left,
+                        .image = shape.in_w,
+                        .pixels = shape.conv_w(),
+                        .tile = tile_cols});
 }
 
 }  // namespace burin

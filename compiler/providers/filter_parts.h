@@ -27,14 +27,8 @@ PartPosition part_position(const FilterPart& part, const ConvShape& shape, int r
 // What the search for a plan tries: parts only of filters with a dilation, or where the whole filter had no plan.
 std::vector<FilterPart> proposed_parts(const ConvShape& shape, bool whole_has_plan);
 
-// Of an axis, in tiles of so many pixels of the convolution: parts that read nothing but padding are left out. The
-// share of the others, over all tiles.
-struct PartAxis {
-  int kernel = 1, part = 1, stride = 1, dilation = 1, pad = 0;
-  int image = 1, pixels = 1, tile = 1;  // of the convolution
-};
-double share_that_reads(const PartAxis& axis);
-// Of both axes, in such tiles.
+// Parts that read nothing but padding are left out, tile by tile: this is the share of the others over all tiles of so
+// many rows and columns of the convolution.
 double share_that_reads(const FilterPart& part, const ConvShape& shape, int tile_rows, int tile_cols);
 
 }  // namespace burin

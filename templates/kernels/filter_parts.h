@@ -29,22 +29,30 @@ BURIN_DEVICE PartRange parts_inside(u32 all, i32 start, u32 extent, u32 distance
   return inside;
 }
 
+// Where the filter, or a part of it, begins to read the image for the first pixel of a tile.
+struct Corner {
+  i32 row, col;
+};
+
 // Those that are multiplied, since they read more than padding.
 struct FilterParts {
   PartRange rows, cols;
 };
-BURIN_DEVICE FilterParts parts_that_read(i32 row, i32 col, u32 extent_rows, u32 extent_cols) {
-  return {parts_inside(parts_below(), row, extent_rows, part_rows() * dilation_rows(), in_rows()),
-          parts_inside(parts_across(), col, extent_cols, part_cols() * dilation_cols(), in_cols())};
+BURIN_DEVICE FilterParts parts_that_read(const Corner& corner, u32 extent_rows, u32 extent_cols) {
+  return {parts_inside(parts_below(), corner.row, extent_rows, part_rows() * dilation_rows(), in_rows()),
+          parts_inside(parts_across(), corner.col, extent_cols, part_cols() * dilation_cols(), in_cols())};
 }
 BURIN_DEVICE u32 count_of(const FilterParts& parts) { return parts.rows.count * parts.cols.count; }
 
-// Of what is multiplied, chunk by chunk.
+// What is multiplied at once: channels number `channels` of as many as a chunk has, with a part of the filter, which
+// reads `row` and `col` further on in the image than the first one.
 struct Chunk {
-  u32 channels;  // which of those that a chunk has
-  u32 part;      // of the filter
-  i32 row, col;  // by which it reads further on in the image than the filter's first part
+  u32 channels, part;
+  i32 row, col;
 };
+BURIN_DEVICE Corner corner_of(const Corner& tile, const Chunk& chunk) {
+  return {tile.row + chunk.row, tile.col + chunk.col};
+}
 BURIN_DEVICE Chunk chunk_at(const FilterParts& inside, u32 number) {
   if (parts() == 1) return {number, 0, 0, 0};
   const u32 of_channels = number % count_of(inside);

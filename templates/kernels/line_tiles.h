@@ -71,17 +71,12 @@ BURIN_DEVICE bool exists(u32 number, i32 batch) {
   return number < tiles() && first_image() + number / image_tiles() * in_word_images() < static_cast<u32>(batch);
 }
 
-// Where the patch of the filter's first part begins.
-struct Corner {
-  i32 row, col;
-};
 BURIN_DEVICE Corner corner_of(const Tile& tile) {
   return {static_cast<i32>(tile.row * stride_rows()) - pad_top(),
           static_cast<i32>(tile.col * stride_cols()) - pad_left()};
 }
 BURIN_DEVICE FilterParts parts_of(const Tile& tile) {
-  const Corner corner = corner_of(tile);
-  return parts_that_read(corner.row, corner.col, patch_rows() * step_rows(), patch_cols() * step_cols());
+  return parts_that_read(corner_of(tile), patch_rows() * step_rows(), patch_cols() * step_cols());
 }
 BURIN_DEVICE u32 chunks_of(const FilterParts& inside) { return channel_chunks() * count_of(inside); }
 
@@ -119,14 +114,13 @@ BURIN_DEVICE void copy_panels(const float* weights, const Chunk& chunk, const Tu
 // Behind the tensor's last octet there are zeros, and behind a group's last one the next group's, which may be no
 // numbers: there a box ends with the group, and what is beyond is taken from behind the tensor.
 BURIN_DEVICE void copy_patch(const TensorBox& box, const Tile& tile, const Chunk& chunk, const Turn& turn) {
-  const Corner corner = corner_of(tile);
+  const Corner corner = corner_of(corner_of(tile), chunk);
 #pragma nounroll
   for (u32 i = 0; i < chunk_octets(); i += box_octets()) {
     const u32 octet = chunk.channels * chunk_octets() + i, groups = sets() / output_blocks();
     const u32 of_tensor = (octet < group_octets() ? group_of_block() : groups) * group_octets() + octet;
-    burin_dev_box_copy(buffer_at(turn.buffer) + i * octet_bytes(), 0, &box, corner.col + chunk.col,
-                       corner.row + chunk.row, static_cast<i32>(of_tensor),
-                       static_cast<i32>(tile.image / in_word_images()), turn.buffer);
+    burin_dev_box_copy(buffer_at(turn.buffer) + i * octet_bytes(), 0, &box, corner.col, corner.row,
+                       static_cast<i32>(of_tensor), static_cast<i32>(tile.image / in_word_images()), turn.buffer);
   }
 }
 

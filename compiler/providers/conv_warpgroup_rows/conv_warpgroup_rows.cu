@@ -97,17 +97,11 @@ BURIN_DEVICE Tile tile_of_block() {
           static_cast<i32>(col * pool_stride_cols()) - pool_pad_left()};
 }
 
-// What the first part of the filter reads of the image begins there.
-struct Corner {
-  i32 row, col;
-};
 BURIN_DEVICE Corner corner_of(const Tile& tile) {
   return {tile.row * stride_rows() - pad_top(), tile.col * stride_cols() - pad_left()};
 }
 BURIN_DEVICE FilterParts parts_of(const Tile& tile) {
-  const Corner corner = corner_of(tile);
-  return parts_that_read(corner.row, corner.col,
-                         (tile_rows() - 1) * stride_rows() + (part_rows() - 1) * dilation_rows() + 1,
+  return parts_that_read(corner_of(tile), (tile_rows() - 1) * stride_rows() + (part_rows() - 1) * dilation_rows() + 1,
                          (tile_cols() - 1) * stride_cols() + (part_cols() - 1) * dilation_cols() + 1);
 }
 
@@ -134,7 +128,7 @@ BURIN_DEVICE void copy_panels(const float* weights, const FilterParts& inside, u
 // What a thread stages at once: the channels of a place.
 struct Item {
   bool exists, inside;
-  u32 channel;  // of the chunk's
+  u32 channel;  // the first, of the chunk's
   u32 word;     // of the chunk's channels
   u32 place;    // byte of the chunk
 };
@@ -185,16 +179,14 @@ BURIN_DEVICE u32 batches() { return divide_up(chunk_places() * channel_places(),
 struct Batch {
   Channels of[kMostItems];
 };
-// Of a chunk: where it is staged, which channels of the block's, and where its part of the filter begins to read.
+// Where a chunk is staged, which of the block's channels it has, and where its part of the filter begins to read.
 struct Staging {
   u32 buffer, first_channel;
   Corner corner;
 };
 BURIN_DEVICE Staging staging_of(const Tile& tile, const FilterParts& inside, u32 number) {
   const Chunk chunk = chunk_at(inside, number);
-  const Corner corner = corner_of(tile);
-  return {
-      number % staged_buffers(), chunk.channels * chunk_channels(), {corner.row + chunk.row, corner.col + chunk.col}};
+  return {number % staged_buffers(), chunk.channels * chunk_channels(), corner_of(corner_of(tile), chunk)};
 }
 // Of one of the block's threads.
 BURIN_DEVICE Item item_of_batch(u32 thread, u32 batch, u32 number, const Staging& staging) {
@@ -499,7 +491,7 @@ BURIN_DEVICE void load_filters(const float* weights, u32 thread) {
     burin_dev_shared_store4(filters_start() + quad * kQuadWords * kWordBytes, 0, filter);
   }
 }
-// Of plans that nobody proposes an array may have fewer places than they name.
+// A plan that nobody proposes may name more than an array has places for.
 BURIN_DEVICE u32 patch_rows(u32 windows) {
   return at_most((windows - 1) * pool_stride_rows() + pool_rows(), kMostPatchValues);
 }
