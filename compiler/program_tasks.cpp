@@ -38,7 +38,9 @@ void set_convolution(Task& task, const ConvLayer& layer, const CompileOptions& o
   const Precision precision = options.precisions.of(layer.name);
   task.layer = &layer;
   task.precision = task.writes.element == ElementType::f32 ? Precision::fp32 : precision;
-  if (task.writes.element == ElementType::f32) task.factors = factors_of(precision);
+  if (task.writes.element == ElementType::f32 || task.reads.front().element == ElementType::f32) {
+    task.factors = factors_of(precision);
+  }
   task.activity_maps = options.skip_dead_tiles;
   const auto zeros = options.activation_zeros.find(layer.name);
   if (zeros != options.activation_zeros.end()) task.zeros = zeros->second;

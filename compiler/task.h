@@ -31,7 +31,8 @@ struct Task {
   int batch = 1;                               // that the kernel is to be fast for; it is correct for any
   std::vector<std::string> archs = {"sm_90"};  // whose limits it keeps
   Precision precision = Precision::fp32;       // of a convolution
-  FactorType factors = FactorType::f32;        // what a convolution on FP32 tensors may round its inputs and weights to
+  // What a convolution that reads or writes FP32 tensors may round its inputs and weights to.
+  FactorType factors = FactorType::f32;
   std::optional<ActivationZeros> zeros = {};   // of a convolution's input, where they are known
   bool activity_maps = false;                  // it skips what its input's map calls dead, and marks its output's
   // What the weights of a fully connected layer are in memory, f32 or f16, which they are rounded to; biases and

@@ -20,6 +20,7 @@ constexpr int kMaxArguments = 2;    // tensors that a launch reads
 
 void check_extents(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   if (tensor.channels == 0 && tensor.rows == 0 && tensor.cols == 0) return;
+  if (!can_lie_in(tensor.element, tensor.layout)) return;  // which was said before
   if (tensor.channels < 1 || tensor.rows < 1 || tensor.cols < 1) {
     return faults.add("{} has images of {}x{}x{}", name, tensor.channels, tensor.rows, tensor.cols);
   }

@@ -66,6 +66,9 @@ Network network_of(const Network& network, const Operator& op);
 // Whether a Convert can make the one format of the other: a plain one of any, and loose halves of halves in any
 // layout; and the other way round.
 bool can_convert(const TensorFormat& from, const TensorFormat& to);
+// Whether a convolution may read the one and write the other: of one element type, or one side plain and the other in
+// nchw8.
+bool can_convolve(const TensorFormat& input, const TensorFormat& output);
 
 // Whether an operator that is neither Convolution nor Convert can read images of this shape in the one format and write
 // the other one.

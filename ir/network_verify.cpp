@@ -152,7 +152,7 @@ class GraphVerifier {
       require(op.inputs.size() != 1 || input(0) == made || can_convert(input(0), made),
               fmt::format("it cannot read {} and write {}", to_string(input(0)), to_string(made)));
     } else if (std::holds_alternative<Convolution>(op.kind)) {
-      require(op.inputs.empty() || input(0).element == made.element, "its input is of another element type");
+      require(op.inputs.empty() || can_convolve(input(0), made), "its input is of another element type");
       require(op.inputs.size() < 2 || input(1) == made, "what it adds has another format than its output");
     } else {
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
@@ -231,12 +231,31 @@ struct WorksPlaceByPlace {
   }
 };
 
+// Of places of eight channels (nchw8): what only says where they lie.
+struct MovesPlaces {
+  std::int64_t channels;  // of its first input
+  bool operator()(const Concat& concat) const { return concat.axis == 0; }
+  bool operator()(const ChannelView& view) const {
+    return WorksPlaceByPlace{TensorLayout::nchw8, channels}(view);
+  }
+  template <typename Kind>
+  bool operator()(const Kind&) const {
+    return false;
+  }
+};
+
 }  // namespace
 
 bool can_convert(const TensorFormat& from, const TensorFormat& to) {
   if (from.is_loose() == to.is_loose()) return from.is_plain() != to.is_plain();
   const TensorFormat& other = from.is_loose() ? to : from;
-  return other.is_plain() || other.element != ElementType::f32;
+  return other.is_plain() || (other.element != ElementType::f32 && other.layout != TensorLayout::nchw8);
+}
+
+bool can_convolve(const TensorFormat& input, const TensorFormat& output) {
+  if (input.element == output.element) return true;
+  const auto has_places = [](const TensorFormat& format) { return format.layout == TensorLayout::nchw8; };
+  return (has_places(input) && output.is_plain()) || (input.is_plain() && has_places(output));
 }
 
 bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, const TensorFormat& input,
@@ -244,6 +263,7 @@ bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, 
   if (input.is_plain() && output.is_plain()) return true;
   if (std::holds_alternative<Excite>(kind) && shape.size() != 3) return input.is_plain();
   if (input.is_plain() || input.is_loose() || !can_be_slices(input.layout) || shape.size() != 3) return false;
+  if (input.layout == TensorLayout::nchw8) return input == output && std::visit(MovesPlaces{shape[0]}, kind);
   if (std::holds_alternative<Squeeze>(kind)) return output.is_plain();
   if (std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain() || output == input;
   const auto* pool = std::get_if<Pool>(&kind);

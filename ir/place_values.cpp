@@ -56,18 +56,18 @@ void for_each_run(const Place& place, std::int64_t groups, std::span<Word> memor
   }
 }
 
-// The place as an image of its own. Rows and columns matter only where channels lie side by side; in n8c8hw a place may
-// then be a slice, all of whose channels are there but for what fills up the tensor.
+// The place as an image of its own. Rows and columns matter only where channels lie side by side; a place may then be a
+// slice, all of whose channels are there but for what fills up the tensor.
 std::array<int, 3> extents_of(const Buffer& buffer, const Place& place) {
   const std::int64_t words = place.runs * place.run_bytes / kWordBytes;
   const TensorLayout layout = buffer.format.layout;
   const int together = channels_together(layout);
   if (together == 1) return {1, 1, static_cast<int>(words / element_words(layout))};
   const std::vector<std::int64_t>& shape = buffer.shape;
-  const std::int64_t channel = image_words(buffer.format, {together, shape.at(1), shape.at(2)}) / together;
-  const std::int64_t first = place.offset / kWordBytes / channel;
-  return {static_cast<int>(std::min(words / channel, shape.at(0) - first)), static_cast<int>(shape.at(1)),
-          static_cast<int>(shape.at(2))};
+  const std::int64_t side_by_side = image_words(buffer.format, {together, shape.at(1), shape.at(2)});
+  const std::int64_t first = place.offset / kWordBytes / side_by_side * together;
+  return {static_cast<int>(std::min(words / side_by_side * together, shape.at(0) - first)),
+          static_cast<int>(shape.at(1)), static_cast<int>(shape.at(2))};
 }
 
 std::vector<float> words_of(const Place& place, std::int64_t groups, std::span<const float> memory) {

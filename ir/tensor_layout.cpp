@@ -85,10 +85,17 @@ bool can_ask_for(TensorLayout layout, Precision precision) {
          (layout == TensorLayout::nchw && factors_of(precision) != FactorType::f32);
 }
 
+std::int64_t image_elements(const TensorFormat& format, const std::vector<std::int64_t>& shape) {
+  if (shape.size() != 3) return saturating_product(shape);
+  return image_elements(format.layout, shape[0], shape[1], shape[2]);
+}
+
+int element_bytes(const TensorFormat& format) {
+  return images_together(format.layout) * bytes_of(format.element);
+}
+
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape) {
-  const int words = element_words(format.layout);
-  if (shape.size() != 3) return saturating_product({words, saturating_product(shape)});
-  return saturating_product({words, image_elements(format.layout, shape[0], shape[1], shape[2])});
+  return saturating_product({image_elements(format, shape), element_bytes(format)}) / format.word_bytes();
 }
 
 int access_bytes(const TensorFormat& format, std::int64_t distance) {

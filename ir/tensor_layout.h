@@ -27,15 +27,17 @@ enum class TensorLayout {
            // channels to a multiple of eight with zeros: whoever writes such a tensor writes them, since kernels
            // multiply them with zeros, which NaN and infinity would not survive. (Of images that fill up, filling
            // channels mean nothing either.)
+  nchw8,   // image, channel / 8, row, column, channel % 8, of the half types: 16 bytes, a place, hold eight channels of a
+           // pixel, as tensor cores multiply them. Channels are filled up to a multiple of eight with zeros, as above.
   n4c8hw,  // image / 4, channel / 8, row, column, channel % 8, image % 4, of float32: the same places and lines, with
            // as many bytes, of half as many images; filled up likewise
 };
 
-inline constexpr std::array kTensorLayouts = {TensorLayout::nchw, TensorLayout::nchw4, TensorLayout::n2chw,
-                                              TensorLayout::n8c8hw, TensorLayout::n4c8hw};
+inline constexpr std::array kTensorLayouts = {TensorLayout::nchw,   TensorLayout::nchw4, TensorLayout::n2chw,
+                                              TensorLayout::n8c8hw, TensorLayout::nchw8, TensorLayout::n4c8hw};
 
-constexpr EnumNames<5> names_of(TensorLayout) {
-  return {"a tensor layout", {"nchw", "nchw4", "n2chw", "n8c8hw", "n4c8hw"}};
+constexpr EnumNames<6> names_of(TensorLayout) {
+  return {"a tensor layout", {"nchw", "nchw4", "n2chw", "n8c8hw", "nchw8", "n4c8hw"}};
 }
 
 // Whether eight channels of a pixel, of all images that lie side by side, are a line of 128 bytes: eight places of 16.
@@ -45,7 +47,8 @@ constexpr bool has_lines(TensorLayout layout) {
 
 // Channels that lie side by side.
 constexpr int channels_together(TensorLayout layout) {
-  return layout == TensorLayout::nchw4 ? 4 : has_lines(layout) ? 8 : 1;
+  if (layout == TensorLayout::nchw4) return 4;
+  return has_lines(layout) || layout == TensorLayout::nchw8 ? 8 : 1;
 }
 
 // Images that lie side by side.
@@ -59,13 +62,16 @@ constexpr int images_together(TensorLayout layout) {
       return 8;
     case TensorLayout::nchw:
     case TensorLayout::nchw4:
+    case TensorLayout::nchw8:
       break;
   }
   return 1;
 }
 
-// Words that one element takes: those of as many images as lie side by side, which of halves share words.
-constexpr int element_words(TensorLayout layout) { return has_lines(layout) ? 4 : 1; }
+// Words of a place: of what lies side by side of one channel, or in nchw8, where two channels share a word, of eight.
+constexpr int element_words(TensorLayout layout) {
+  return has_lines(layout) || layout == TensorLayout::nchw8 ? 4 : 1;
+}
 
 // Words that kernels access at once: four channels of a pixel, or a place of four or eight images.
 constexpr int words_together(TensorLayout layout) {
@@ -73,7 +79,7 @@ constexpr int words_together(TensorLayout layout) {
 }
 
 // Whether what fills up the channels of an image is zero; else it means nothing.
-constexpr bool fills_with_zeros(TensorLayout layout) { return has_lines(layout); }
+constexpr bool fills_with_zeros(TensorLayout layout) { return has_lines(layout) || layout == TensorLayout::nchw8; }
 
 // Whether tensors may be slices of larger ones. Where channels lie side by side, a slice begins at a multiple of as
 // many, and has such a number of channels, or is the last part.
@@ -89,9 +95,20 @@ constexpr int elements_per_word(ElementType type, TensorLayout layout) {
   return word_bytes(type, layout) / bytes_of(type);
 }
 
-// Whether values of the type may lie in the layout: whole words of them lie side by side.
+// Whether values of the type may lie in the layout.
 constexpr bool can_lie_in(ElementType type, TensorLayout layout) {
-  return images_together(layout) == element_words(layout) * elements_per_word(type, layout);
+  switch (layout) {
+    case TensorLayout::nchw:
+      return true;
+    case TensorLayout::nchw4:
+    case TensorLayout::n4c8hw:
+      return type == ElementType::f32;
+    case TensorLayout::n2chw:
+    case TensorLayout::n8c8hw:
+    case TensorLayout::nchw8:
+      break;
+  }
+  return type != ElementType::f32;
 }
 
 // The elements of one image, filling channels included.
@@ -129,7 +146,10 @@ TensorFormat format_of(Precision precision, TensorLayout layout = TensorLayout::
 // compute so, or it is nchw, in which they stay FP32 and are multiplied in the precision.
 bool can_ask_for(TensorLayout layout, Precision precision);
 
-// The words that one image takes, or as many images as share words; filling is included.
+// The elements of one image, filling included, and the bytes that each takes in as many images as lie side by side.
+std::int64_t image_elements(const TensorFormat& format, const std::vector<std::int64_t>& shape);
+int element_bytes(const TensorFormat& format);
+// The words that one image takes, or as many images as lie side by side; filling is included.
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape);
 
 // What a kernel may access at once, in bytes, where tensors of the format begin at a multiple of `distance` bytes and
@@ -138,10 +158,10 @@ int access_bytes(const TensorFormat& format, std::int64_t distance);
 
 // In words, for errors: of formats, and of what kernels compute in.
 inline constexpr std::string_view kWhatLiesWhere =
-    "n2chw and n8c8hw hold halves, nchw4 and n4c8hw float32, nchw either";
-inline constexpr std::string_view kWhatIsComputedIn = "n2chw and n8c8hw hold halves, the others float32";
+    "n2chw, n8c8hw and nchw8 hold halves, nchw4 and n4c8hw float32, nchw either";
+inline constexpr std::string_view kWhatIsComputedIn = "n2chw, n8c8hw and nchw8 hold halves, the others float32";
 
-// "f32 nchw", "f16 n2chw", "f16 n8c8hw"
+// "f32 nchw", "f16 n2chw", "f16 nchw8"
 std::string to_string(const TensorFormat& format);
 
 // Where an element of a tensor lies; from `channels` on, the channel is a filling one, and so is the image from the

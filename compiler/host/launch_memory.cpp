@@ -137,6 +137,10 @@ std::string LaunchMemory::describe_element(TensorRole role, std::int64_t element
     return fmt::format("{} (image {}, word {})", element, element / tensor.image_words, element % tensor.image_words);
   }
   const TensorPlace at = place(tensor, element);
+  if (tensor.layout == TensorLayout::nchw8) {
+    return fmt::format("{} (image {}, channels {} and {}, row {}, col {})", element, at.image, at.channel,
+                       at.channel + 1, at.row, at.col);
+  }
   if (tensor.elements_per_word() == 2) {
     return fmt::format("{} (images {} and {}, channel {}, row {}, col {})", element, at.image, at.image + 1, at.channel,
                        at.row, at.col);

@@ -37,7 +37,7 @@ std::int64_t product(std::vector<std::int64_t>::const_iterator begin, std::vecto
 
 // Of one image in its layout, what fills up its channels included.
 std::int64_t stored_elements(const Activations& tensor) {
-  return image_words(tensor.format, tensor.shape) / element_words(tensor.format.layout);
+  return image_elements(tensor.format, tensor.shape);
 }
 
 bool moves_nothing(const Operator& op) {
@@ -309,7 +309,7 @@ class MemoryPlanner {
   Place place(int index, const Part& part) const {
     Place place{.buffer = buffer_of_root_[at(placement_.root(index))]};
     const TensorFormat& format = tensor(index).format;
-    const int bytes = element_words(format.layout) * format.word_bytes();
+    const int bytes = element_bytes(format);
     place.offset = (placement_.offset(index) + part.begin) * bytes;
     place.run_bytes = part.run * bytes;
     place.runs = part.runs;

@@ -126,6 +126,8 @@ bool TemplateProvider::can_do(const Task& task) const {
   const bool loose = std::ranges::any_of(task.reads, is_loose) || is_loose(task.writes);
   if (loose && task.get<Convert>() == nullptr) return false;
   if (task.layer != nullptr && task.layer->shape.epilogue.filters() && !knows_filters()) return false;
+  const auto has_places = [](const KernelTensor& tensor) { return tensor.layout == TensorLayout::nchw8; };
+  if ((std::ranges::any_of(task.reads, has_places) || has_places(task.writes)) && !knows_places()) return false;
   return (plain || knows_formats()) && can(task);
 }
 

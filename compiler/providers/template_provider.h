@@ -43,11 +43,12 @@ class TemplateProvider : public Provider {
   Recipe make(const Task& task, const std::string& plan) const override;
 
  protected:
-  // Whether it can do the task, whose tensors are float32 in nchw unless it knows_formats(), and whose pool does not
-  // filter unless it knows_filters().
+  // Whether it can do the task, whose tensors are float32 in nchw unless it knows_formats(), none in nchw8 unless it
+  // knows_places(), and whose pool does not filter unless it knows_filters().
   virtual bool can(const Task& task) const = 0;
   // Whether it knows tensors of other element types and layouts; can() says which.
   virtual bool knows_formats() const { return false; }
+  virtual bool knows_places() const { return false; }
   // Whether it knows convolutions whose pool filters.
   virtual bool knows_filters() const { return false; }
   // Candidates for a task that it takes, the best first; what options.plan says does not count, and those that are not

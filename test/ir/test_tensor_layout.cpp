@@ -92,6 +92,36 @@ TEST_CASE("tensor layout: n4c8hw has a float of four images side by side, and ei
   CHECK_FALSE(burin::can_ask_for(TensorLayout::n4c8hw, Precision::fp32));
 }
 
+TEST_CASE("tensor layout: nchw8 has eight channels of a pixel side by side, in halves") {
+  constexpr TensorLayout kPlaces = TensorLayout::nchw8;
+  // Two images of nine channels of two pixels: channel c of image n has the values 100 n + 10 c + 1 and + 2.
+  std::vector<float> nchw;
+  for (int image = 0; image < 2; ++image) {
+    for (int channel = 0; channel < 9; ++channel) {
+      nchw.insert(nchw.end(), {100.0F * image + 10 * channel + 1, 100.0F * image + 10 * channel + 2});
+    }
+  }
+  const std::vector<float> packed = from_nchw(kPlaces, nchw, 9, 1, 2, -1);
+  REQUIRE(packed.size() == 2 * 16 * 2);
+  CHECK(std::vector(packed.begin() + 6, packed.begin() + 10) == std::vector<float>{61, 71, 2, 12});
+  CHECK(std::vector(packed.begin() + 16, packed.begin() + 18) == std::vector<float>{81, 0});
+  CHECK(packed[32] == 101);
+  CHECK(to_nchw(kPlaces, packed, 9, 1, 2) == nchw);
+  CHECK(place_of(kPlaces, 9, 1, 2, 32 + 16 + 8) == TensorPlace{1, 8, 0, 1});
+  CHECK(place_of(kPlaces, 9, 1, 2, 17) == TensorPlace{0, 9, 0, 0});
+  for (const ElementType element : {ElementType::f16, ElementType::bf16}) {
+    CHECK(burin::can_compute_in(element, kPlaces));
+    CHECK(image_words({element, kPlaces}, {9, 1, 2}) == 16);
+    CHECK(image_elements({element, kPlaces}, {9, 1, 2}) == 32);
+    CHECK(element_bytes({element, kPlaces}) == 2);
+  }
+  CHECK_FALSE(burin::can_lie_in(ElementType::f32, kPlaces));
+  CHECK(burin::fills_with_zeros(kPlaces));
+  CHECK(words_together(kPlaces) == 4);
+  CHECK(burin::can_be_parts(kPlaces, std::vector<std::int64_t>{8, 16, 3}));
+  CHECK_FALSE(burin::can_be_parts(kPlaces, std::vector<std::int64_t>{8, 3, 16}));
+}
+
 TEST_CASE("tensor layout: an element of n8c8hw lies where its formula says") {
   for (const int images : {1, 7, 8, 9}) {
     for (const int channels : {1, 7, 8, 9, 12}) {
@@ -272,5 +302,5 @@ TEST_CASE("tensor layout: names") {
   for (const TensorLayout layout : kTensorLayouts) CHECK(parse_enum<TensorLayout>(to_string(layout)) == layout);
   for (const char* other : {"", "nhwc", "NCHW", "nchw5", "nchw ", "nchw44", "n8chw"})
     CHECK_FALSE(parse_enum<TensorLayout>(other));
-  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw, n8c8hw, n4c8hw");
+  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw, n8c8hw, nchw8, n4c8hw");
 }

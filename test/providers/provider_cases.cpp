@@ -117,7 +117,9 @@ Network network_of(const OperatorCase& edge) {
   for (const int input : network.inputs) {
     Activations& tensor = network.tensors[static_cast<std::size_t>(input)];
     const bool is_sums = std::holds_alternative<Excite>(edge.kind) && tensor.shape.size() != 3;
-    if (!is_sums) tensor.format = edge.from;
+    // A convolution adds what is in the format of its output.
+    const bool is_residual = edge.layer && input != network.inputs.front();
+    if (!is_sums) tensor.format = is_residual ? edge.to : edge.from;
   }
   network.tensors[static_cast<std::size_t>(network.outputs.front())].format = edge.to;
   return network;
@@ -790,6 +792,7 @@ std::vector<OperatorCase> resample_cases() {
 std::vector<OperatorCase> convert_cases() {
   const TensorFormat formats[] = {{ElementType::f16, TensorLayout::n2chw},  {ElementType::bf16, TensorLayout::n2chw},
                                   {ElementType::f16, TensorLayout::n8c8hw}, {ElementType::bf16, TensorLayout::n8c8hw},
+                                  {ElementType::f16, TensorLayout::nchw8},  {ElementType::bf16, TensorLayout::nchw8},
                                   {ElementType::f32, TensorLayout::nchw4},  {ElementType::f32, TensorLayout::n4c8hw}};
   std::vector<Shape> shapes = kImages;
   shapes.push_back({64, 96, 96});  // several pieces a thread

@@ -25,13 +25,29 @@ namespace {
 
 constexpr const char* kRowsProvider = "conv_warpgroup_rows";
 
+// What lies in places of halves.
+struct Ends {
+  bool input = false, output = false;
+};
+constexpr Ends kAllEnds[] = {{true, false}, {false, true}, {true, true}};
+
+TensorFormat places_of(FactorType factors) {
+  return {factors == FactorType::bf16 ? ElementType::bf16 : ElementType::f16, TensorLayout::nchw8};
+}
+
 struct GroupRowsCase {
   OperatorCase edge;
   Network network;
   ProviderCheck check;
 
-  GroupRowsCase(const ConvLayer& source, FactorType factors, int batch)
-      : edge{source.name, Convolution{}, {}, sum_tolerance(source), with_weights_of(factors, source)},
+  GroupRowsCase(const ConvLayer& source, FactorType factors, int batch, const Ends& places = {})
+      : edge{source.name,
+             Convolution{},
+             {},
+             sum_tolerance(source),
+             with_weights_of(factors, source),
+             places.input ? places_of(factors) : TensorFormat(),
+             places.output ? places_of(factors) : TensorFormat()},
         network(network_of(edge)) {
     check.tolerance = edge.tolerance;
     check.tuned_batch = batch;
@@ -65,10 +81,34 @@ void check_group_rows_edge(const char* name) {
   for (const FactorType factors : {FactorType::bf16, FactorType::tf32}) {
     INFO("in " << to_string(factors));
     const GroupRowsCase of(layer, factors, edge.batch);
-    const bool expected = has_row_tiles(gathered_shape(layer.shape), factors, arch_by_name("sm_90"));
+    const bool expected = has_row_tiles(gathered_shape(layer.shape), {.factors = factors}, arch_by_name("sm_90"));
     CHECK((expected || layer.shape.epilogue.pool.has_value()));
     CHECK(of.propose({.count = 1}).size() == (expected ? 1 : 0));
     if (expected) CHECK(of.run() == "");
+  }
+}
+
+// With tensors in places, in one of the ways that there are.
+void check_places_edge(const char* name, int number) {
+  const EdgeCase& edge = edge_case(name);
+  const ConvLayer layer = edge.make_layer();
+  const ConvShape& shape = layer.shape;
+  for (const Ends& ends : kAllEnds) {
+    if (!is_taken(number++, std::ssize(kAllEnds))) continue;
+    const auto is_whole = [&](int channels) { return shape.groups == 1 || channels % 8 == 0; };
+    const bool whole = (!ends.input || is_whole(shape.channels_per_group())) &&
+                       (!ends.output || is_whole(shape.outputs_per_group()));
+    const bool filters = ends.output && shape.epilogue.filters();
+    GroupRowsCase of(layer, FactorType::bf16, edge.batch, ends);
+    const RowFormats formats = {FactorType::bf16, ends.input, ends.output};
+    const bool expected =
+        whole && !filters && has_row_tiles(gathered_shape(shape), formats, arch_by_name("sm_90"));
+    INFO("places " << ends.input << ends.output);
+    CHECK(of.propose({.count = 1}).size() == (expected ? 1 : 0));
+    if (!expected) continue;
+    CHECK(of.run() == "");
+    of.check.before = of.check.behind = 1;
+    CHECK(of.run() == "");
   }
 }
 
@@ -80,6 +120,44 @@ constexpr FactorType kFactorsOfGroups[] = {FactorType::f16, FactorType::bf16, Fa
   TEST_CASE("convolution of few images on warpgroups: " #name) { check_group_rows_edge(#name); }
 #include "test/codegen/edge_cases.def"
 #undef EDGE_CASE
+
+#define EDGE_CASE(name, batch, layer) \
+  TEST_CASE("convolution of few images on warpgroups, in nchw8: " #name) { check_places_edge(#name, __LINE__); }
+#include "test/codegen/edge_cases.def"
+#undef EDGE_CASE
+
+TEST_CASE("convolution of few images on warpgroups: nchw8, in FP16, more images, and chunks that are copied ahead") {
+  int runs = 0;
+  for (const Ends& ends : kAllEnds) {
+    for (const int batch : {1, 3}) {
+      for (const int channels : {8, 13, 40, 200}) {
+        INFO(ends.input << ends.output << ", batch " << batch << ", " << channels << " channels");
+        const GroupRowsCase of(group_rows_layer(channels, channels + 3, 9, 3, 1, 0.4, 1, true), FactorType::f16, batch,
+                               ends);
+        for (const Candidate& candidate : of.propose({.count = channels == 200 ? 6 : 1})) {
+          CHECK(of.run(candidate) == "");
+          ++runs;
+        }
+      }
+    }
+  }
+  CHECK(runs >= 30);
+}
+
+TEST_CASE("convolution of few images on warpgroups: nchw8 is of the halves that are multiplied, of whole places") {
+  const auto is_proposed = [](const ConvLayer& layer, FactorType factors, const TensorFormat& input) {
+    GroupRowsCase of(layer, factors, 1, {true, true});
+    of.edge.from = input;
+    of.network = network_of(of.edge);
+    return !of.propose({.count = 1}).empty();
+  };
+  const TensorFormat halves = places_of(FactorType::f16);
+  const ConvLayer layer = group_rows_layer(16, 16, 9, 3, 1, 0.5), grouped = group_rows_layer(24, 24, 9, 3, 2, 0.5);
+  CHECK(is_proposed(layer, FactorType::f16, halves));
+  CHECK_FALSE(is_proposed(layer, FactorType::f16, {ElementType::f16, TensorLayout::n8c8hw}));
+  CHECK_FALSE(is_proposed(layer, FactorType::tf32, halves));
+  CHECK_FALSE(is_proposed(grouped, FactorType::f16, halves));
+}
 
 TEST_CASE("convolution of few images on warpgroups: FP16, and more images") {
   for (const char* name : {"3x3", "1x1", "bias_residual_silu", "stride_2", "one_pixel", "all_zero"}) {

@@ -1,4 +1,5 @@
-// Convolution of few images on the tensor cores of warpgroups: FP32 tensors, factors in halves or in TF32.
+// Convolution of few images on the tensor cores of warpgroups: factors in halves or in TF32, tensors in FP32 or in
+// places of such halves (nchw8).
 #include "compiler/providers/conv_gathered/packing.h"
 #include "compiler/providers/conv_gathered/tiles.h"
 #include "compiler/providers/conv_warpgroup_rows/tiles.h"
@@ -15,9 +16,20 @@ constexpr TileChoice<WarpgroupRowTiles> kWarpgroupRowChoices[] = {
     {"items", &WarpgroupRowTiles::items},           {"part_rows", &WarpgroupRowTiles::part_rows},
     {"part_cols", &WarpgroupRowTiles::part_cols}};
 
-// Those of a plan, for the task's factors.
-WarpgroupRowTiles warpgroup_row_tiles_of(const TemplatePlan& plan, FactorType factors) {
-  WarpgroupRowTiles tiles{.factors = factors};
+bool has_places(const KernelTensor& tensor) { return tensor.layout == TensorLayout::nchw8; }
+
+// FP32 on both sides, the task says what it may round to; halves are what is multiplied.
+FactorType multiplied_type(const Task& task) {
+  return task.factors == FactorType::f32 ? factors_of(task.writes.element) : task.factors;
+}
+
+RowFormats formats_of(const Task& task) {
+  return {multiplied_type(task), has_places(task.reads[0]), has_places(task.writes)};
+}
+
+// Those of a plan, for the task's tensors.
+WarpgroupRowTiles warpgroup_row_tiles_of(const TemplatePlan& plan, const Task& task) {
+  WarpgroupRowTiles tiles{.formats = formats_of(task)};
   read_choices(plan, kWarpgroupRowChoices, tiles);
   tiles.cluster = plan.launch().cluster_tiles;
   return tiles;
@@ -30,19 +42,22 @@ class ConvWarpgroupRowsProvider : public TemplateProvider {
   bool is_dense() const override { return true; }
 
  protected:
+  bool knows_formats() const override { return true; }
+  bool knows_places() const override { return true; }
   bool knows_filters() const override { return true; }
   // Its instructions are those of one architecture, so no other may be asked for.
   bool can(const Task& task) const override {
-    if (task.layer == nullptr || task.activity_maps || task.factors == FactorType::f32) return false;
+    if (task.layer == nullptr || task.activity_maps || !knows_tensors(task)) return false;
     constexpr int kOnlyCompute = 90;
     const ConvShape& shape = task.layer->shape;
     return task.archs.size() == 1 && arch_of(task).compute == kOnlyCompute &&
-           has_row_tiles(gathered_shape(shape), task.factors, arch_of(task)) && can_hold(task.factors, *task.layer);
+           has_row_tiles(gathered_shape(shape), formats_of(task), arch_of(task)) &&
+           can_hold(multiplied_type(task), *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
     std::vector<Candidate> candidates;
-    for (const WarpgroupRowTiles& tiles : choose_warpgroup_rows(shape, task.factors, task.batch, arch_of(task))) {
+    for (const WarpgroupRowTiles& tiles : choose_warpgroup_rows(shape, formats_of(task), task.batch, arch_of(task))) {
       if (static_cast<int>(candidates.size()) == options.count) break;
       candidates.push_back(candidate(task, plan_of(task, tiles)));
     }
@@ -50,18 +65,32 @@ class ConvWarpgroupRowsProvider : public TemplateProvider {
   }
   std::vector<std::string> choices() const override { return choice_names(kWarpgroupRowChoices, {"cluster"}); }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
-    return predict(warpgroup_row_tiles_of(plan, task.factors), gathered_shape(task.layer->shape), task.batch,
-                   arch_of(task));
+    return predict(warpgroup_row_tiles_of(plan, task), gathered_shape(task.layer->shape), task.batch, arch_of(task));
   }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    return plan_of(task, warpgroup_row_tiles_of(chosen, task.factors));
+    return plan_of(task, warpgroup_row_tiles_of(chosen, task));
   }
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
-    return pack_warpgroup_rows(*task.layer, gathered_shape(task.layer->shape),
-                               warpgroup_row_tiles_of(plan, task.factors));
+    return pack_warpgroup_rows(*task.layer, gathered_shape(task.layer->shape), warpgroup_row_tiles_of(plan, task));
   }
 
  private:
+  // Tensors in FP32 that may be rounded, or in places of the halves that are multiplied; a group's channels are whole
+  // places.
+  static bool knows_tensors(const Task& task) {
+    constexpr int kPlaceChannels = 8;
+    const ConvShape& shape = task.layer->shape;
+    const FactorType factors = multiplied_type(task);
+    const auto is_known = [&](const KernelTensor& tensor, int channels) {
+      if (tensor.format().is_plain()) return factors != FactorType::f32;
+      return has_places(tensor) && factors_of(tensor.element) == factors &&
+             (shape.groups == 1 || channels % kPlaceChannels == 0);
+    };
+    if (task.reads.size() > 1 && task.reads[1].format() != task.writes.format()) return false;
+    if (shape.epilogue.filters() && has_places(task.writes)) return false;
+    return is_known(task.reads[0], shape.channels_per_group()) && is_known(task.writes, shape.outputs_per_group());
+  }
+
   // Without constants where the tiles do not fit.
   TemplatePlan plan_of(const Task& task, const WarpgroupRowTiles& tiles) const {
     const ConvShape shape = gathered_shape(task.layer->shape);
@@ -84,7 +113,7 @@ class ConvWarpgroupRowsProvider : public TemplateProvider {
                         {"split_channels", tiles.split_channels(shape)},
                         {"pitch", tiles.pitch(shape)},
                         {"plane_pixels", tiles.plane_pixels(shape)},
-                        {"factors", static_cast<int>(task.factors)}});
+                        {"factors", static_cast<int>(tiles.formats.factors)}});
     set_pool(plan, shape);
     set_pool_filter(plan, shape);
     write_choices(tiles, kWarpgroupRowChoices, plan);

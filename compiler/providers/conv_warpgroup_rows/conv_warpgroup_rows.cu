@@ -25,11 +25,16 @@ constexpr u32 kGroupWarps = 4, kGroupRows = 64, kWarpRows = 16;
 constexpr u32 kOctetPixels = 8, kMaxOctets = 32;
 constexpr u32 kStepBytes = 2048, kPlaceBytes = 16;
 constexpr u32 kMostPlaceChannels = 8, kStepPlaces = 2;
-constexpr u32 kMostStagedBuffers = 3;  // one is multiplied, one is filled, and one's products may not have ended
+// One is multiplied, one or two are filled, and one's products may not have ended.
+constexpr u32 kMostStagedBuffers = 3, kMostCopiedBuffers = 4, kCopiesAhead = kMostCopiedBuffers - 2;
 constexpr u32 kMostItems = 8;
 static_assert(kSumsGate == 7, "buffers of weights have gates up to it");
 constexpr u32 kMostFilterWords = 28, kMostFilterCols = 25, kMostPatchValues = 48;
 enum { kFactorsTf32 = 3 };
+
+// Whether tensors have the places that are multiplied (nchw8): eight channels of a pixel, in halves.
+BURIN_DEVICE bool copies_places() { return in_halves() != kFloats; }
+BURIN_DEVICE bool stores_places() { return out_halves() != kFloats; }
 
 // ---- sizes, all constants
 BURIN_DEVICE bool is_tf32() { return factors() == kFactorsTf32; }
@@ -56,7 +61,9 @@ BURIN_DEVICE u32 plane_cols() { return at_most(stride_cols(), (part_cols() - 1) 
 BURIN_DEVICE u32 channel_places() { return plane_rows() * plane_cols() * plane_pixels(); }
 BURIN_DEVICE u32 next_rows() { return channel_places() * kPlaceBytes; }  // as a product has them
 BURIN_DEVICE u32 staged_bytes() { return chunk_places() * next_rows(); }
-BURIN_DEVICE u32 staged_buffers() { return at_most(split_chunks(), kMostStagedBuffers); }
+BURIN_DEVICE u32 staged_buffers() {
+  return at_most(split_chunks(), copies_places() ? kMostCopiedBuffers : kMostStagedBuffers);
+}
 BURIN_DEVICE bool has_whole_chunks() {
   return group_channels() == cluster_blocks() * split_channels() && split_channels() % chunk_channels() == 0;
 }
@@ -142,13 +149,19 @@ BURIN_DEVICE Item item_at(u32 index, const Corner& corner) {
   item.inside = item.exists && static_cast<u32>(y) < static_cast<u32>(in_rows()) &&
                 static_cast<u32>(x) < static_cast<u32>(in_cols());
   item.channel = index / channel_places() * place_channels();
-  item.word = item.channel * in_plane() + y * in_cols() + x;
+  const u32 pixel_of_plane = y * in_cols() + x;
+  item.word = copies_places() ? (item.channel / kMostPlaceChannels * in_plane() + pixel_of_plane) * kQuadWords
+                              : item.channel * in_plane() + pixel_of_plane;
   item.place = index * kPlaceBytes;
   return item;
 }
 struct Channels {
   float of[kMostPlaceChannels];
 };
+BURIN_DEVICE bool is_channel(u32 of_split) {
+  return of_split < static_cast<u32>(split_channels()) &&
+         first_channel() + of_split < static_cast<u32>(group_channels());
+}
 // `image`: from the first channel of the block on; `first`: of the chunk. From one channel to the next it is a
 // constant.
 BURIN_DEVICE void load_item(const float* image, u32 first, const Item& item, Channels& values) {
@@ -157,9 +170,7 @@ BURIN_DEVICE void load_item(const float* image, u32 first, const Item& item, Cha
   for (u32 i = 0; i < kMostPlaceChannels; ++i) {
     if (i >= place_channels()) continue;
     const u32 channel = first + item.channel + i;
-    const bool inside =
-        item.inside && (has_whole_chunks() || (channel < static_cast<u32>(split_channels()) &&
-                                               first_channel() + channel < static_cast<u32>(group_channels())));
+    const bool inside = item.inside && (has_whole_chunks() || is_channel(channel));
     values.of[i] = inside ? burin_dev_global_load(channels + i * in_plane(), bytes_of(item.word)) : 0.0f;
   }
 }
@@ -212,6 +223,19 @@ BURIN_DEVICE void stage_batches(const float* image, u32 thread, const Staging& s
     Batch values;
     load_batch(image, thread, staging, batch, values);
     store_batch(thread, staging, batch, values);
+  }
+}
+
+// Of an input in places, those of a chunk are copied as they are. `image`: as load_item() has it.
+BURIN_DEVICE void copy_chunk(const float* image, u32 thread, const Staging& staging) {
+  const float* places = image + static_cast<i64>(staging.first_channel / kMostPlaceChannels * in_plane()) * kQuadWords;
+  const u32 first = staged_start() + staging.buffer * staged_bytes();
+#pragma unroll 4
+  for (u32 index = thread; index < chunk_places() * channel_places(); index += block_threads()) {
+    const Item item = item_at(index, staging.corner);
+    const u32 channel = staging.first_channel + item.channel;
+    const bool exists = item.inside && (has_whole_chunks() || is_channel(channel));
+    burin_dev_copy_async4(first + item.place, 0, places, exists ? bytes_of(item.word) : 0, exists ? 1 : 0);
   }
 }
 
@@ -363,7 +387,7 @@ BURIN_DEVICE float sum_at(u32 share, u32 row, u32 word) {
 struct Walk {
   u32 pixels, rows;  // at once
 };
-BURIN_DEVICE Walk walk_over(u32 pixels) {
+BURIN_DEVICE Walk walk_over(u32 pixels, u32 all_rows) {
   constexpr u32 kMostParts = 8;
   Walk best = {0, 0};
   u32 fewest = 0xFFFFFFFF;
@@ -371,26 +395,27 @@ BURIN_DEVICE Walk walk_over(u32 pixels) {
   for (u32 parts = 1; parts <= kMostParts; ++parts) {
     const u32 at_once = divide_up(pixels, parts);
     if (at_once > block_threads()) continue;
-    const u32 rows = at_most(block_threads() / at_once, rows_of_share());
-    const u32 turns = parts * divide_up(rows_of_share(), rows);
+    const u32 rows = at_most(block_threads() / at_once, all_rows);
+    const u32 turns = parts * divide_up(all_rows, rows);
     if (turns >= fewest) continue;
     fewest = turns;
     best = {at_once, rows};
   }
   return best;
 }
-// begin(pixel) says where the pixel is, which `exists` or not; then visit(that, row of the share).
+// begin(pixel) says where the pixel is, which `exists` or not; then visit(that, row of the share), or, where `together`
+// rows are visited at once, the first of them.
 template <typename Begin, typename Visit>
-BURIN_DEVICE void for_each_pixel(u32 pixels, u32 thread, Begin begin, Visit visit) {
-  const Walk walk = walk_over(pixels);
-  const u32 rows = existing_rows();
+BURIN_DEVICE void for_each_pixel(u32 pixels, u32 together, u32 thread, Begin begin, Visit visit) {
+  const Walk walk = walk_over(pixels, rows_of_share() / together);
+  const u32 rows = divide_up(existing_rows(), together);
   if (thread >= walk.pixels * walk.rows) return;
 #pragma nounroll
   for (u32 pixel = thread % walk.pixels; pixel < pixels; pixel += walk.pixels) {
     const auto place = begin(pixel);
     if (!place.exists) continue;
 #pragma unroll 4
-    for (u32 row = thread / walk.pixels; row < rows; row += walk.rows) visit(place, row);
+    for (u32 row = thread / walk.pixels; row < rows; row += walk.rows) visit(place, row * together);
   }
 }
 
@@ -411,31 +436,72 @@ BURIN_DEVICE u32 residual_start() {
   const u32 received = cluster_blocks() > 1 ? (cluster_blocks() - 1) * share_bytes(cluster_sums()) : 0;
   return received_start() + received;
 }
+// Whether no place of the output has channels that fill it up.
+BURIN_DEVICE bool fills_places() { return group_outputs() % kMostPlaceChannels == 0; }
+// Rows that are finished at once: those of a place; and what they take of a pixel.
+BURIN_DEVICE u32 rows_together() { return stores_places() ? kMostPlaceChannels : 1; }
+BURIN_DEVICE u32 row_bytes_together() { return stores_places() ? kPlaceBytes : kWordBytes; }
+// `row`: the first of as many as are together; likewise below.
 BURIN_DEVICE u32 place_of_residual(u32 row, u32 word) {
-  return residual_start() + (row * row_words() + word) * kWordBytes;
+  return residual_start() + (row / rows_together() * row_words() + word) * row_bytes_together();
 }
+// Where rows of a plane, in words, begin: those of a place follow each other for each pixel.
+BURIN_DEVICE u32 word_of_plane(u32 row, u32 plane, u32 pixel) {
+  return stores_places() ? (row / kMostPlaceChannels * plane + pixel) * kQuadWords : row * plane + pixel;
+}
+BURIN_DEVICE i64 share_of_tensor(u32 plane) { return word_of_plane(channel_of(first_row_of_share()), plane, 0); }
 BURIN_DEVICE void copy_residual(const float* other, const Tile& tile, u32 thread) {
-  const float* share = other + static_cast<i64>(channel_of(first_row_of_share())) * conv_plane();
+  const float* share = other + share_of_tensor(conv_plane());
   for_each_pixel(
-      tile_rows() * tile_cols(), thread, [&](u32 number) BURIN_INLINED { return pixel_at(tile, number); },
+      tile_rows() * tile_cols(), rows_together(), thread,
+      [&](u32 number) BURIN_INLINED { return pixel_at(tile, number); },
       [&](const Pixel& pixel, u32 row) BURIN_INLINED {
-        burin_dev_copy_async(place_of_residual(row, pixel.word), 0, share,
-                             bytes_of(row * conv_plane() + pixel.of_plane), 1);
+        const u32 place = place_of_residual(row, pixel.word);
+        const i64 from = bytes_of(word_of_plane(row, conv_plane(), pixel.of_plane));
+        if (stores_places()) {
+          burin_dev_copy_async4(place, 0, share, from, 1);
+        } else {
+          burin_dev_copy_async(place, 0, share, from, 1);
+        }
       });
-  burin_dev_copy_commit();
 }
-BURIN_DEVICE float finished(u32 share, u32 row, u32 word) {
-  const float sum = sum_at(share, row, word);
-  return residual() ? end_of_sum(sum, burin_dev_shared_load(place_of_residual(row, word), 0)) : apply(sum);
+struct Together {
+  float of[kMostPlaceChannels];  // of as many rows as are together
+};
+BURIN_DEVICE Together residuals_at(u32 row, u32 word) {
+  const u32 place = place_of_residual(row, word);
+  if (!stores_places()) return {{burin_dev_shared_load(place, 0)}};
+  const Values values = values_of(burin_dev_shared_load4(place, 0), out_halves());
+  Together all;
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) {
+    all.of[2 * i] = values.first[i];
+    all.of[2 * i + 1] = values.second[i];
+  }
+  return all;
+}
+BURIN_DEVICE Together finished(u32 share, u32 row, u32 word) {
+  Together added = {{0}}, all;
+  if (residual()) added = residuals_at(row, word);
+#pragma unroll
+  for (u32 i = 0; i < rows_together(); ++i) {
+    const float sum = sum_at(share, row + i, word);
+    all.of[i] = residual() ? end_of_sum(sum, added.of[i]) : apply(sum);
+  }
+  return all;
 }
 // Behind which there is a pool.
 BURIN_DEVICE void finish_pixels(const Tile& tile, u32 thread) {
   const u32 share = share_start();
   for_each_pixel(
-      tile_rows() * tile_cols(), thread, [&](u32 number) BURIN_INLINED { return pixel_at(tile, number); },
+      tile_rows() * tile_cols(), rows_together(), thread,
+      [&](u32 number) BURIN_INLINED { return pixel_at(tile, number); },
       [&](const Pixel& pixel, u32 row) BURIN_INLINED {
-        burin_dev_shared_store(share + (row * row_words() + pixel.word) * kWordBytes, 0,
-                               finished(share, row, pixel.word));
+        const Together all = finished(share, row, pixel.word);
+#pragma unroll
+        for (u32 i = 0; i < rows_together(); ++i) {
+          burin_dev_shared_store(share + ((row + i) * row_words() + pixel.word) * kWordBytes, 0, all.of[i]);
+        }
       });
 }
 
@@ -450,8 +516,7 @@ BURIN_DEVICE Output output_at(const Tile& tile, u32 number) {
   return {row * pool_stride_rows(), col * pool_stride_cols(), y * out_cols() + x,
           y < static_cast<u32>(out_rows()) && x < static_cast<u32>(out_cols())};
 }
-BURIN_DEVICE float value_of(const Tile& tile, const Output& of, u32 share, u32 share_row) {
-  if (!pools()) return finished(share, share_row, word_of_pixel(of.top, of.left));
+BURIN_DEVICE float pooled(const Tile& tile, const Output& of, u32 share, u32 share_row) {
   float result = pool_start(pool_averages());
 #pragma unroll
   for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
@@ -469,13 +534,37 @@ BURIN_DEVICE float value_of(const Tile& tile, const Output& of, u32 share, u32 s
   const WindowAxis cols = {tile.col + static_cast<i32>(of.left), pool_cols(), 1, conv_cols(), pool_pad_right()};
   return pool_mean(result, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
 }
+BURIN_DEVICE Together values_of(const Tile& tile, const Output& of, u32 share, u32 share_row) {
+  if (!pools()) return finished(share, share_row, word_of_pixel(of.top, of.left));
+  Together all;
+#pragma unroll
+  for (u32 i = 0; i < rows_together(); ++i) all.of[i] = pooled(tile, of, share, share_row + i);
+  return all;
+}
+// Rows beyond `rows` fill up a place: they are zeros.
+BURIN_DEVICE void store_place(float* output, u32 word, const Together& all, u32 rows) {
+  f32x4 words;
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) {
+    const bool first = fills_places() || 2 * i < rows, second = fills_places() || 2 * i + 1 < rows;
+    words[i] = packed(first ? all.of[2 * i] : 0, second ? all.of[2 * i + 1] : 0, out_halves());
+  }
+  burin_dev_global_store4(output, bytes_of(word), words);
+}
 BURIN_DEVICE void store_outputs(const Tile& tile, u32 thread, float* output) {
-  const u32 plane = out_rows() * out_cols(), share = share_start();
-  float* outputs = output + static_cast<i64>(channel_of(first_row_of_share())) * plane;
+  const u32 plane = out_rows() * out_cols(), share = share_start(), rows = existing_rows();
+  float* outputs = output + share_of_tensor(plane);
   for_each_pixel(
-      stored_rows() * stored_cols(), thread, [&](u32 number) BURIN_INLINED { return output_at(tile, number); },
+      stored_rows() * stored_cols(), rows_together(), thread,
+      [&](u32 number) BURIN_INLINED { return output_at(tile, number); },
       [&](const Output& of, u32 row) BURIN_INLINED {
-        burin_dev_global_store(outputs, bytes_of(row * plane + of.of_plane), value_of(tile, of, share, row));
+        const Together all = values_of(tile, of, share, row);
+        const u32 word = word_of_plane(row, plane, of.of_plane);
+        if (stores_places()) {
+          store_place(outputs, word, all, rows - row);
+        } else {
+          burin_dev_global_store(outputs, bytes_of(word), all.of[0]);
+        }
       });
 }
 
@@ -610,29 +699,13 @@ BURIN_DEVICE void finish(const Sums& sums, const Tile& tile, const Warp& warp, u
   if (cluster_blocks() > 1) burin_dev_cluster_meet();
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
-  const u32 thread = burin_dev_thread();
-  const Tile tile = tile_of_block();
-  const FilterParts inside = parts_of(tile);
+// Chunks are staged through registers: their floats are rounded.
+BURIN_DEVICE void multiply_floats(Sums& sums, const float* image, const float* other, const float* weights,
+                                  const Tile& tile, const FilterParts& inside, const Warp& warp, u32 thread) {
   const u32 chunks = channel_chunks() * count_of(inside);
-  if (thread < static_cast<u32>(buffers())) burin_dev_gate_init(thread);
-  begin_cluster_sums(thread);
-  burin_dev_barrier();
-  if (thread == 0) {
-#pragma nounroll
-    for (u32 chunk = 0; chunk < at_most(buffers(), chunks); ++chunk) copy_panels(weights, inside, chunk);
-  }
-  const Warp warp = warp_at(thread / kWarpThreads, thread % kWarpThreads);
-  const u32 group = set_of_block() / output_blocks();
-  const float* image =
-      input_of(input, first_image()) + static_cast<i64>(group * group_channels() + first_channel()) * in_plane();
-  const Bias bias = load_bias(weights, warp);
-  if (pool_filters()) load_filters(weights, thread);
-  burin_dev_await_launch();
-  Sums sums;
-  begin_sums(sums, bias);
   stage_batches(image, thread, staging_of(tile, inside, 0), 0);
-  if (residual()) copy_residual(residual_of(other, first_image()), tile, thread);
+  if (residual()) copy_residual(other, tile, thread);
+  burin_dev_copy_commit();
   burin_dev_group_offer();
   burin_dev_barrier();
   burin_dev_group_begin(sums.of, octets());
@@ -652,6 +725,64 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
     burin_dev_barrier();
     // All have done with the chunk before this one.
     if (thread == 0 && chunk > 0 && chunk - 1 + buffers() < chunks) copy_panels(weights, inside, chunk - 1 + buffers());
+  }
+}
+
+// Chunks are copied as they are, so many ahead; each is a batch of copies, of which the last to begin before the first
+// is multiplied has the residual as well.
+BURIN_DEVICE void multiply_places(Sums& sums, const float* image, const float* other, const float* weights,
+                                  const Tile& tile, const FilterParts& inside, const Warp& warp, u32 thread) {
+  const u32 chunks = channel_chunks() * count_of(inside);
+#pragma unroll
+  for (u32 chunk = 0; chunk < kCopiesAhead; ++chunk) {
+    if (chunk < chunks) copy_chunk(image, thread, staging_of(tile, inside, chunk));
+    if (residual() && chunk + 1 == kCopiesAhead) copy_residual(other, tile, thread);
+    burin_dev_copy_commit();
+  }
+  burin_dev_group_begin(sums.of, octets());
+#pragma nounroll
+  for (u32 chunk = 0; chunk < chunks; ++chunk) {
+    burin_dev_copy_wait(kCopiesAhead - 1);
+    if (chunk > 0) burin_dev_group_release(1);
+    burin_dev_group_offer();
+    burin_dev_barrier();
+    // All have done with the chunk before the last.
+    const u32 ahead = chunk + kCopiesAhead;
+    if (ahead < chunks) copy_chunk(image, thread, staging_of(tile, inside, ahead));
+    burin_dev_copy_commit();
+    if (thread == 0 && chunk > 1 && chunk - 2 + buffers() < chunks) copy_panels(weights, inside, chunk - 2 + buffers());
+    burin_dev_gate_wait(chunk % buffers(), chunk / buffers() % 2);
+    multiply_chunk(sums, chunk, warp);
+  }
+}
+
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
+  const u32 thread = burin_dev_thread();
+  const Tile tile = tile_of_block();
+  const FilterParts inside = parts_of(tile);
+  const u32 chunks = channel_chunks() * count_of(inside);
+  if (thread < static_cast<u32>(buffers())) burin_dev_gate_init(thread);
+  begin_cluster_sums(thread);
+  burin_dev_barrier();
+  if (thread == 0) {
+#pragma nounroll
+    for (u32 chunk = 0; chunk < at_most(buffers(), chunks); ++chunk) copy_panels(weights, inside, chunk);
+  }
+  const Warp warp = warp_at(thread / kWarpThreads, thread % kWarpThreads);
+  const u32 group = set_of_block() / output_blocks();
+  const u32 first = group * group_channels() + first_channel();
+  const float* image = input_of(input, first_image()) +
+                       static_cast<i64>(copies_places() ? first / kMostPlaceChannels * kQuadWords : first) * in_plane();
+  const Bias bias = load_bias(weights, warp);
+  if (pool_filters()) load_filters(weights, thread);
+  burin_dev_await_launch();
+  Sums sums;
+  begin_sums(sums, bias);
+  const float* added = residual_of(other, first_image());
+  if (copies_places()) {
+    multiply_places(sums, image, added, weights, tile, inside, warp, thread);
+  } else {
+    multiply_floats(sums, image, added, weights, tile, inside, warp, thread);
   }
   burin_dev_group_wait(sums.of, octets(), 0);
   finish(sums, tile, warp, thread, output_of(output, first_image()));

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kRowsOfGroup = 64, kWarpsOfGroup = 4;
 constexpr int kPlaceBytes = 16, kPanelStepBytes = 2048, kPanelStepWords = kPanelStepBytes / kWordBytes;
-constexpr int kMostStagedChunks = 3, kMostStagedItems = 8, kPixelsOfOctet = 8;
+constexpr int kMostStagedItems = 8, kPixelsOfOctet = 8;
 constexpr int kMostRowGroups = 4, kMostGroupOctets = 32, kMostChunkBuffers = 7;  // as the template has them
 constexpr int kMostFilterPositions = 25;
 constexpr int kMostChunkSteps = 128, kMostPitch = 4096, kMostPlanePixels = 16384;
@@ -41,7 +41,8 @@ int planes_of_axis(int kernel, int dilation, int stride) {
 
 int thread_registers(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
   constexpr int kOthersOfThread = 48;
-  return tiles.octets(shape) * 4 + tiles.items * tiles.place_channels() + kOthersOfThread;
+  const int staged = tiles.formats.reads_places ? 0 : tiles.items * tiles.place_channels();
+  return tiles.octets(shape) * 4 + staged + kOthersOfThread;
 }
 
 int resident_of(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
@@ -50,8 +51,8 @@ int resident_of(const WarpgroupRowTiles& tiles, const ConvShape& shape, const Ar
 
 class WarpgroupRowSearch {
  public:
-  WarpgroupRowSearch(const ConvShape& shape, FactorType factors, int batch, const ArchSpec& arch)
-      : shape_(shape), batch_(batch), arch_(arch), tiles_{.factors = factors} {}
+  WarpgroupRowSearch(const ConvShape& shape, const RowFormats& formats, int batch, const ArchSpec& arch)
+      : shape_(shape), batch_(batch), arch_(arch), tiles_{.formats = formats} {}
 
   std::vector<WarpgroupRowTiles> run() {
     try_part({shape_.kernel_h, shape_.kernel_w});
@@ -121,6 +122,11 @@ class WarpgroupRowSearch {
         while (tiles_.buffers > 2 && tiles_.shared_bytes(shape_) > arch_.max_shared_per_block) --tiles_.buffers;
         const std::int64_t places = tiles_.staged_bytes(shape_) / kPlaceBytes;
         const auto all = static_cast<int>(std::min<std::int64_t>(ceil_div(places, tiles_.threads()), kMostStagedItems));
+        if (tiles_.formats.reads_places) {  // which are copied, however many a thread has
+          tiles_.items = 1;
+          consider();
+          continue;
+        }
         for (const int items : {all, (all + 1) / 2, 2}) {
           tiles_.items = items;
           consider();
@@ -210,8 +216,9 @@ std::int64_t WarpgroupRowTiles::filters_bytes(const ConvShape& shape) const {
 
 std::int64_t WarpgroupRowTiles::shared_bytes(const ConvShape& shape) const {
   const std::int64_t multiplied =
-      buffers * panels_bytes(shape) + std::min(split_chunks(shape), kMostStagedChunks) * staged_bytes(shape);
-  const std::int64_t residual = shape.epilogue.residual ? sums_bytes(shape) / cluster : 0;
+      buffers * panels_bytes(shape) + std::min(split_chunks(shape), staged_chunks()) * staged_bytes(shape);
+  const std::int64_t added = sums_bytes(shape) / cluster / (formats.writes_places ? 2 : 1);
+  const std::int64_t residual = shape.epilogue.residual ? added : 0;
   return kSharedReserveBytes + filters_bytes(shape) + std::max(multiplied, sums_bytes(shape)) + received_bytes(shape) +
          residual;
 }
@@ -233,9 +240,9 @@ bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec
          tiles.shared_bytes(shape) <= arch.max_shared_per_block && resident_of(tiles, shape, arch) >= 1;
 }
 
-bool has_row_tiles(const ConvShape& shape, FactorType factors, const ArchSpec& arch) {
+bool has_row_tiles(const ConvShape& shape, const RowFormats& formats, const ArchSpec& arch) {
   constexpr int kFewCols = 31;
-  WarpgroupRowTiles smallest{.buffers = 2, .factors = factors};
+  WarpgroupRowTiles smallest{.buffers = 2, .formats = formats};
   smallest.chunk_channels = smallest.step_channels();
   const Pool pool = shape.epilogue.pool.value_or(Pool{});
   const std::int64_t stored = ceil_div(shape.out_w(), ceil_div(shape.out_w(), kFewCols));
@@ -254,6 +261,14 @@ double filter_clocks(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
   return kLatency + windows * (kOfPosition * filter_positions_of(shape) + kOfWindow) / kLanes;
 }
 
+// Of activations, once each.
+double moved_bytes(const RowFormats& formats, const ConvShape& shape, int batch) {
+  const double written = static_cast<double>(shape.output_elements() + (shape.epilogue.residual ? shape.conv_elements() : 0));
+  const auto bytes = [](bool places) { return places ? kWordBytes / 2 : kWordBytes; };
+  return batch * (static_cast<double>(shape.input_elements()) * bytes(formats.reads_places) +
+                  written * bytes(formats.writes_places));
+}
+
 }  // namespace
 
 double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
@@ -263,6 +278,7 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   // Of 32 places: turns of the loop, whether there is something to stage or not; the loads. In TF32 there are half as
   // many. Of a thread's batch of them.
   constexpr double kTurnClocks = 21.7, kPlaceClocks = 32.7, kBatchLatency = 427, kTf32Share = 0.69;
+  constexpr double kCopyClocks = 20, kCopyLatency = 427;  // of 32 places that are copied; of a chunk of them
   constexpr double kOverlapLoss = 0.53, kChunkClocks = 254;
   constexpr double kIntakeBytesPerClock = 28.3, kFirstIntake = 0.45;  // weights; the launch before covers some
   constexpr double kClusterBytesPerClock = 48, kPairClocks = 900, kFourClocks = 1220, kEightClocks = 1890;
@@ -277,18 +293,22 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape) * reading, steps = tiles.steps(shape);
   const double places = static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes;
   const double batches = std::ceil(places / (tiles.items * tiles.threads()));
-  const double turns = batches * tiles.items, share = tiles.factors == FactorType::tf32 ? kTf32Share : 1;
-  const double staging = turns * tiles.threads() / kWarpSize * kTurnClocks * (0.3 + 0.7 * share) +
-                         places / kWarpSize * kPlaceClocks * share;
+  const double turns = batches * tiles.items, share = tiles.formats.factors == FactorType::tf32 ? kTf32Share : 1;
+  const double staging = tiles.formats.reads_places
+                             ? places / kWarpSize * kCopyClocks
+                             : turns * tiles.threads() / kWarpSize * kTurnClocks * (0.3 + 0.7 * share) +
+                                   places / kWarpSize * kPlaceClocks * share;
   const double products = steps * tiles.groups() * octets * kOctetClocks;
   const double of_group = steps * std::max(octets * kOctetClocks, kStepLatency);
-  const double waits = batches * kBatchLatency;
+  const double waits = tiles.formats.reads_places ? kCopyLatency : batches * kBatchLatency;
   const double weights = static_cast<double>(tiles.panels_bytes(shape)) / kIntakeBytesPerClock;
   const double slowest = std::max({products, staging, weights, std::max(of_group, waits) / resident});
   const double chunk =
       slowest + kOverlapLoss * (products + staging - std::min(slowest, products + staging)) + kChunkClocks / resident;
+  const double row_sectors =
+      tiles.formats.writes_places ? (tiles.stored_cols(shape) / 2.0 + 1) / 8 : tiles.stored_cols(shape) / 8.0 + 1;
   const double sectors = static_cast<double>(tiles.block_rows()) / tiles.cluster * tiles.stored_rows(shape) *
-                         (tiles.stored_cols(shape) / 8.0 + 1) * (shape.epilogue.residual ? kWithResidual : 1);
+                         row_sectors * (shape.epilogue.residual ? kWithResidual : 1);
   const double end = sectors * kSectorClocks + (shape.epilogue.filters() ? filter_clocks(tiles, shape) : 0);
   const double of_block =
       (chunks - 1) * chunk + std::max(staging, kFirstIntake * weights) + std::max(products, of_group / resident) + end;
@@ -300,13 +320,13 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
                          .blocks = of_multiprocessor,
                          .resident = resident,
                          .waits = kConvolutionWaits,
-                         .activation_bytes = activation_bytes(shape, batch)},
+                         .activation_bytes = moved_bytes(tiles.formats, shape, batch)},
                         arch);
 }
 
-std::vector<WarpgroupRowTiles> choose_warpgroup_rows(const ConvShape& shape, FactorType factors, int batch,
+std::vector<WarpgroupRowTiles> choose_warpgroup_rows(const ConvShape& shape, const RowFormats& formats, int batch,
                                                      const ArchSpec& arch) {
-  return WarpgroupRowSearch(shape, factors, batch, arch).run();
+  return WarpgroupRowSearch(shape, formats, batch, arch).run();
 }
 
 std::int64_t packed_words(const ConvShape& shape, const WarpgroupRowTiles& tiles) {
@@ -342,13 +362,13 @@ std::vector<std::uint32_t> pack_warpgroup_rows(const ConvLayer& layer, const Con
             panel * steps + std::int64_t{of_chunk / tiles.step_channels()} * positions + at_part.position;
         // In halves two to a word.
         const std::int64_t word = step * kPanelStepWords + row / 8 * 64 + k / place * 32 + row % 8 * 4 +
-                                  k % place * bytes_of(tiles.factors) / kWordBytes;
+                                  k % place * bytes_of(tiles.formats.factors) / kWordBytes;
         const float weight = layer.weight(output, c, filter_row, filter_col);
         std::uint32_t& at = words[static_cast<std::size_t>(word)];
-        if (tiles.factors == FactorType::tf32) {
+        if (tiles.formats.factors == FactorType::tf32) {
           at = std::bit_cast<std::uint32_t>(rounded(FactorType::tf32, weight));
         } else {
-          const auto type = tiles.factors == FactorType::bf16 ? ElementType::bf16 : ElementType::f16;
+          const auto type = tiles.formats.factors == FactorType::bf16 ? ElementType::bf16 : ElementType::f16;
           at |= k % 2 == 0 ? half_word(type, weight, 0) : half_word(type, 0, weight);
         }
       }

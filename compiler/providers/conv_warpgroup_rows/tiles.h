@@ -12,6 +12,12 @@
 
 namespace burin {
 
+// What its tensors are: FP32, or places of the halves that are multiplied (nchw8).
+struct RowFormats {
+  FactorType factors = FactorType::f16;
+  bool reads_places = false, writes_places = false;  // a residual is as what is written
+};
+
 // A block has `row_groups` x `pixel_groups` warpgroups, each of which multiplies 64 output channels with `group_rows`
 // rows of `tile_cols` pixels. The blocks of a cluster share out the input channels, and go through theirs in chunks, of
 // which `buffers` have their weights in shared memory; a thread stages `items` places of activations at once. Shapes
@@ -23,9 +29,12 @@ struct WarpgroupRowTiles {
   int items = 4;
   int part_rows = 1, part_cols = 1;  // of the filter, that a chunk has
   int cluster = 1;
-  FactorType factors = FactorType::f16;  // follow from the task
+  RowFormats formats = {};  // follow from the task
 
-  int place_channels() const { return 16 / bytes_of(factors); }
+  int place_channels() const { return 16 / bytes_of(formats.factors); }
+  // Chunks whose activations have a place: one is multiplied, one or two are filled, and one's products may not have
+  // ended.
+  int staged_chunks() const { return formats.reads_places ? 4 : 3; }
   int step_channels() const { return 2 * place_channels(); }
   int groups() const { return row_groups * pixel_groups; }
   int threads() const;
@@ -75,12 +84,12 @@ struct WarpgroupRowTiles {
 // Whether the template has such tiles, and a block of them fits a multiprocessor.
 bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch);
 // Whether there are any.
-bool has_row_tiles(const ConvShape& shape, FactorType factors, const ArchSpec& arch);
+bool has_row_tiles(const ConvShape& shape, const RowFormats& formats, const ArchSpec& arch);
 
 double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch);
 
 // The best of each kind, by prediction.
-std::vector<WarpgroupRowTiles> choose_warpgroup_rows(const ConvShape& shape, FactorType factors, int batch,
+std::vector<WarpgroupRowTiles> choose_warpgroup_rows(const ConvShape& shape, const RowFormats& formats, int batch,
                                                      const ArchSpec& arch);
 
 // All words that the kernel reads, as it describes them.

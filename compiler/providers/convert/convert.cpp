@@ -11,6 +11,10 @@ bool holds_halves(const KernelTensor& tensor) { return tensor.element != Element
 
 constexpr int kLooseBytes = 2;
 
+bool has_places(const Task& task) {
+  return task.reads[0].layout == TensorLayout::nchw8 || task.writes.layout == TensorLayout::nchw8;
+}
+
 bool has_loose(const Task& task) { return task.reads[0].format().is_loose() || task.writes.format().is_loose(); }
 
 // Values of an image that a thread accesses at once where one side's halves are loose: what fills the widest access to
@@ -31,6 +35,7 @@ class ConvertProvider : public PlainProvider {
 
  protected:
   bool knows_formats() const override { return true; }
+  bool knows_places() const override { return true; }
   bool can(const Task& task) const override {
     return task.get<Convert>() != nullptr && can_convert(task.reads[0].format(), task.writes.format());
   }
@@ -39,7 +44,9 @@ class ConvertProvider : public PlainProvider {
     set_integers(plan, {{"channels", task.output[0]},
                         {"plane", values_of(task.output, 1)},
                         {"to_fours", task.writes.layout == TensorLayout::nchw4}});
-    if (place_words(task) > 1) {
+    if (has_places(task)) {
+      set_places(plan, task);
+    } else if (place_words(task) > 1) {
       set_octets(plan, task);
     } else if (has_loose(task)) {
       set_loose(plan, task, chosen);
@@ -62,6 +69,14 @@ class ConvertProvider : public PlainProvider {
     // Tensors of fours are said to be aligned whether or not four words are accessed at once.
     if (reads_fours) plan.input().alignment = input_alignment;
     if (writes_fours) plan.output().alignment = output_alignment;
+  }
+
+  // A thread has a place of eight channels.
+  static void set_places(TemplatePlan& plan, const Task& task) {
+    constexpr int kPlaceChannels = 8;
+    set_narrow(plan);
+    set_integers(plan, {{"elements", values_of(task.output)}, {"vector", 1}, {"steps", 1}});
+    set_items(plan, ceil_div(task.output[0], kPlaceChannels) * values_of(task.output, 1));
   }
 
   // A block has some pixels of eight channels of all images side by side, which go through shared memory.

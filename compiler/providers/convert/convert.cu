@@ -5,7 +5,7 @@
 // as many of each image; or the eight images that lie side by side, of whose pixels it has a tile. So it has of the
 // four of n4c8hw. Between nchw and nchw4 a piece is one float. Where one side's halves are loose, a block has the
 // images that share words on the other side: a piece is a run of `vector` values of each of them; of eight images it
-// has a tile here, too.
+// has a tile here, too. Between float32 and nchw8 a thread has a place: eight channels of a pixel.
 #define BURIN_TEMPLATE_DEF "compiler/providers/convert/convert.def"
 #include "templates/kernels/pieces.h"
 
@@ -195,6 +195,37 @@ BURIN_DEVICE void convert_runs(u32 images, const float* input, float* output, u3
   }
 }
 
+// ---- nchw8
+
+constexpr u32 kPlaceChannels = 8;
+
+BURIN_DEVICE bool has_places() {
+  return (in_halves() != kFloats || out_halves() != kFloats) && place_words() > 1 && in_word_images() == 1 &&
+         out_word_images() == 1;
+}
+BURIN_DEVICE void convert_places(const float* input, float* output) {
+  const u32 place = block_of_image() * block_threads() + burin_dev_thread();
+  if (place >= divide_up(channels(), kPlaceChannels) * plane()) return;
+  const u32 first = place / plane() * kPlaceChannels, word = first * plane() + place % plane();
+  if (in_halves() == kFloats) {
+    float x[kPlaceChannels];
+#pragma unroll
+    for (u32 i = 0; i < kPlaceChannels; ++i) {
+      const bool exists = first + i < static_cast<u32>(channels());
+      x[i] = exists ? burin_dev_global_load(input, bytes_of(word + i * plane())) : 0;
+    }
+    const Values values = {{x[0], x[2], x[4], x[6]}, {x[1], x[3], x[5], x[7]}};
+    burin_dev_global_store4(output, bytes_of(place * kQuadWords), words_of(values, out_halves()));
+    return;
+  }
+  const Values values = values_of(burin_dev_global_load4(input, bytes_of(place * kQuadWords)), in_halves());
+#pragma unroll
+  for (u32 i = 0; i < kPlaceChannels; ++i) {
+    const float value = i % 2 == 0 ? values.first[i / 2] : values.second[i / 2];
+    if (first + i < static_cast<u32>(channels())) burin_dev_global_store(output, bytes_of(word + i * plane()), value);
+  }
+}
+
 // ---- n8c8hw and n4c8hw: tiles of eight channels of eight or four images, which go through shared memory
 
 // A tile has eight channels of all images that lie side by side, and 32 pixels, or 64 where its plain side holds loose
@@ -345,7 +376,9 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   const u32 image = first_image();
   const u32 last = batch - 1;
   const bool loose = is_loose(in_halves(), in_word_images()) || is_loose(out_halves(), out_word_images());
-  if (place_words() > 1) {
+  if (has_places()) {
+    convert_places(input_of(input, image), output_of(output, image));
+  } else if (place_words() > 1) {
     if (!loose) {
       convert_octets<1, false>(input, output, image, last);
     } else if (vector() == 2) {
