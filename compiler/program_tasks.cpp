@@ -114,6 +114,11 @@ Task task_of(const Operator& op, const ConvLayer& layer, int batch, const Compil
   const Precision precision = options.precisions.of(layer.name);
   const TensorFormat input = asked_format(precision, options.layout);
   const TensorFormat output = asked_format(precision, options.output_layout ? options.output_layout : options.layout);
+  return task_of(op, layer, input, output, batch, options);
+}
+
+Task task_of(const Operator& op, const ConvLayer& layer, const TensorFormat& input, const TensorFormat& output,
+             int batch, const CompileOptions& options) {
   const ConvShape& shape = layer.shape;
   std::vector<std::vector<std::int64_t>> inputs = {{shape.in_channels, shape.in_h, shape.in_w}};
   if (shape.epilogue.residual) inputs.push_back({shape.out_channels, shape.conv_h(), shape.conv_w()});

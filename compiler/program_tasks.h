@@ -20,6 +20,9 @@ TensorFormat asked_format(Precision precision, const std::optional<TensorLayout>
 // A convolution whose tensors have memory of their own, in the formats that the options ask for. `op` is a convolution;
 // it and the layer must outlive the task.
 Task task_of(const Operator& op, const ConvLayer& layer, int batch, const CompileOptions& options);
+// The same in these formats.
+Task task_of(const Operator& op, const ConvLayer& layer, const TensorFormat& input, const TensorFormat& output,
+             int batch, const CompileOptions& options);
 
 // Another operator of one input, whose tensors have memory of their own. `op` must outlive the task.
 Task task_of(const Operator& op, const std::vector<std::int64_t>& input, const std::vector<std::int64_t>& output,

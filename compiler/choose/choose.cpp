@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "compiler/choose/place_choice.h"
 #include "compiler/launch_time.h"
 #include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
@@ -276,6 +277,20 @@ double quick_us(const ConvLayer& layer, const CompileOptions& options, int batch
   return best_us(quick_candidates(formatted_task(op, layer, options, batch, has_free_layout(layer, options))));
 }
 
+// Those of few images that compute in places of halves.
+std::map<std::string, ConvolutionFormats> places_of(const Network& network, const CompileOptions& options, int batch) {
+  const auto us_of = [&](const Operator& op, const ConvLayer& layer, const ConvolutionFormats& formats) {
+    const Task task = task_of(op, layer, formats.input, formats.output, batch, options);
+    try {
+      return best_us(candidates_of(task, options, {.count = 1}));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      return std::numeric_limits<double>::infinity();
+    }
+  };
+  return choose_places(network, options.precisions, options.jobs, us_of);
+}
+
 // A layer that an option names must be there under its name.
 bool is_named(const std::string& layer, const CompileOptions& options) {
   return options.kernels.of_layers.contains(layer) || options.precisions.of_layers.contains(layer) ||
@@ -479,8 +494,11 @@ Network in_formats(Network network, const CompileOptions& options, int batch) {
         network.tensors[static_cast<std::size_t>(end)].format = {options.io, TensorLayout::nchw};
     }
   }
+  std::map<std::string, ConvolutionFormats> places;
+  if (!separate && !options.layout && batch < kLeastImages) places = places_of(network, options, batch);
   return assign_formats(std::move(network),
                         [&](const Operator& op, const ConvLayer& layer) {
+                          if (const auto found = places.find(op.name); found != places.end()) return found->second;
                           const bool is_free = has_free_layout(layer, options) && !separate;
                           return formats_for(op, layer, options, batch, is_free);
                         })

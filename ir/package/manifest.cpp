@@ -211,17 +211,18 @@ void check_plan(Checker& check, const std::string& path, const Kernel& kernel) {
 // Tensors of the layer that the form speaks of.
 void check_layer_tensors(Checker& check, const std::string& path, const Kernel& kernel) {
   const ConvShape& shape = kernel.layer->shape;
-  const auto require = [&](TensorRole role, std::int64_t elements) {
+  const auto require = [&](TensorRole role, std::int64_t channels, std::int64_t rows, std::int64_t cols) {
     const KernelTensor* tensor = kernel.form.find(role);
     const std::int64_t has = tensor == nullptr ? 0 : tensor->words();
-    const bool padded = tensor != nullptr && tensor->layout != TensorLayout::nchw;
-    if (has != elements && !(padded && has > elements)) {
-      check.fault(path, "the kernel's {} has {} values of an image, the layer's {}", to_string(role), has, elements);
+    const TensorFormat format = tensor == nullptr ? TensorFormat() : tensor->format();
+    const std::int64_t wanted = channels == 0 ? 0 : image_words(format, {channels, rows, cols});
+    if (has != wanted) {
+      check.fault(path, "the kernel's {} has {} words of an image, the layer's {}", to_string(role), has, wanted);
     }
   };
-  require(TensorRole::input, shape.input_elements());
-  require(TensorRole::output, shape.output_elements());
-  require(TensorRole::residual, shape.epilogue.residual ? shape.conv_elements() : 0);
+  require(TensorRole::input, shape.in_channels, shape.in_h, shape.in_w);
+  require(TensorRole::output, shape.out_channels, shape.out_h(), shape.out_w());
+  require(TensorRole::residual, shape.epilogue.residual ? shape.out_channels : 0, shape.conv_h(), shape.conv_w());
 }
 
 // What a plan calls are functions of the kernel, with as many values as they take.

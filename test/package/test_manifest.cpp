@@ -408,15 +408,15 @@ TEST_CASE("manifest: the tensors of a layer's kernel are those of the layer") {
   kernel.layer->nonzeros = 1;
   kernel.layer->dead_inputs = 0;
   const std::string path = "kernels[1].layer: the kernel's ";
-  CHECK(verify(manifest) == std::vector<std::string>{path + "input has 1568 values of an image, the layer's 1372",
-                                                     path + "output has 1568 values of an image, the layer's 1764",
-                                                     path + "residual has 1568 values of an image, the layer's 1764"});
+  CHECK(verify(manifest) == std::vector<std::string>{path + "input has 1568 words of an image, the layer's 1372",
+                                                     path + "output has 1568 words of an image, the layer's 1764",
+                                                     path + "residual has 1568 words of an image, the layer's 1764"});
   kernel.layer->shape.in_channels = kernel.layer->shape.out_channels = 8;
   kernel.layer->shape.epilogue.residual = false;
-  CHECK(verify(manifest) == std::vector<std::string>{path + "residual has 1568 values of an image, the layer's 0"});
+  CHECK(verify(manifest) == std::vector<std::string>{path + "residual has 1568 words of an image, the layer's 0"});
   set_plan(kernel, sample_template("conv_any", kernel.layer->shape));
   kernel.layer->shape.epilogue.residual = true;
-  CHECK(verify(manifest) == std::vector<std::string>{path + "residual has 0 values of an image, the layer's 1568"});
+  CHECK(verify(manifest) == std::vector<std::string>{path + "residual has 0 words of an image, the layer's 1568"});
 }
 
 TEST_CASE("manifest: weights are there exactly where the plan has some") {
