@@ -231,9 +231,11 @@ struct WorksPlaceByPlace {
   }
 };
 
-// Of places of eight channels (nchw8): what only says where they lie.
-struct MovesPlaces {
+// Of places of eight channels (nchw8): what makes zeros of those that fill up a place, or only says where places lie.
+struct TakesPlaces {
   std::int64_t channels;  // of its first input
+  bool operator()(const Pool&) const { return true; }
+  bool operator()(const Resample& resample) const { return resample.outside == 0; }
   bool operator()(const Concat& concat) const { return concat.axis == 0; }
   bool operator()(const ChannelView& view) const {
     return WorksPlaceByPlace{TensorLayout::nchw8, channels}(view);
@@ -263,11 +265,13 @@ bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, 
   if (input.is_plain() && output.is_plain()) return true;
   if (std::holds_alternative<Excite>(kind) && shape.size() != 3) return input.is_plain();
   if (input.is_plain() || input.is_loose() || !can_be_slices(input.layout) || shape.size() != 3) return false;
-  if (input.layout == TensorLayout::nchw8) return input == output && std::visit(MovesPlaces{shape[0]}, kind);
-  if (std::holds_alternative<Squeeze>(kind)) return output.is_plain();
-  if (std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain() || output == input;
   const auto* pool = std::get_if<Pool>(&kind);
-  if (pool != nullptr && averages_whole(*pool, shape[1], shape[2])) return output.is_plain() || output == input;
+  const bool averages = pool != nullptr && averages_whole(*pool, shape[1], shape[2]);
+  if (input.layout == TensorLayout::nchw8) {
+    return input == output && !averages && std::visit(TakesPlaces{shape[0]}, kind);
+  }
+  if (std::holds_alternative<Squeeze>(kind)) return output.is_plain();
+  if (averages || std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain() || output == input;
   return input == output && std::visit(WorksPlaceByPlace{input.layout, shape[0]}, kind);
 }
 

@@ -258,8 +258,14 @@ std::int64_t place_words(const Task& task) {
   return std::max(element_words(task.reads[0].layout), element_words(task.writes.layout));
 }
 
+std::int64_t place_count(TensorLayout layout, std::int64_t channels) {
+  return layout == TensorLayout::nchw8 ? ceil_div(channels, channels_together(layout)) : channels;
+}
+
 std::int64_t stored_channels(const Task& task) {
-  return round_up(task.output[0], channels_together(task.writes.layout));
+  const TensorLayout layout = task.writes.layout;
+  return layout == TensorLayout::nchw8 ? place_count(layout, task.output[0])
+                                       : round_up(task.output[0], channels_together(layout));
 }
 
 void set_word_images(TemplatePlan& plan) {

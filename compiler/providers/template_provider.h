@@ -105,8 +105,11 @@ bool is_wide(const KernelTensor& tensor);
 void set_narrow(TemplatePlan& plan);
 // Words that a kernel reads of one element, or writes.
 std::int64_t place_words(const Task& task);
-// Channels of what it writes, those included that fill up the last of as many as lie side by side.
+// Channels of what it writes, those included that fill up the last of as many as lie side by side; where a place has
+// eight of them, places.
 std::int64_t stored_channels(const Task& task);
+// Channels as places count them.
+std::int64_t place_count(TensorLayout layout, std::int64_t channels);
 // A block has all images that lie side by side.
 void set_word_images(TemplatePlan& plan);
 

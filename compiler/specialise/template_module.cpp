@@ -11,6 +11,7 @@
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
 
+#include "ir/saturate.h"
 #include "templates/embedded.h"
 
 namespace burin {
@@ -35,6 +36,14 @@ const Number& value_of(const std::map<std::string, Number>& values, llvm::String
   return found->second;
 }
 
+// In nchw8 a place has eight channels of a pixel: what works place by place takes those for one.
+std::int64_t channels_of_place(TensorLayout layout) {
+  return layout == TensorLayout::nchw8 ? channels_together(layout) : 1;
+}
+int places_together(TensorLayout layout) {
+  return channels_together(layout) / static_cast<int>(channels_of_place(layout));
+}
+
 // The template's own constants, and those of templates/kernels/common.def.
 std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   std::map<std::string, std::int64_t> values(plan.integers.begin(), plan.integers.end());
@@ -45,9 +54,8 @@ std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   values["out_word_images"] = images_together(plan.output().layout);
   values["residual_word_images"] = images_together(plan.residual().layout);
   values["place_words"] = std::max(element_words(plan.input().layout), element_words(plan.output().layout));
-  values["channels_together"] =
-      std::max(channels_together(plan.input().layout), channels_together(plan.output().layout));
-  values["image_channels"] = plan.output().channels;
+  values["channels_together"] = std::max(places_together(plan.input().layout), places_together(plan.output().layout));
+  values["image_channels"] = ceil_div(plan.output().channels, channels_of_place(plan.output().layout));
   values["image_plane"] =
       plan.output().is_image() ? std::int64_t{plan.output().rows} * plan.output().cols : std::int64_t{1};
   values["in_halves"] = static_cast<int>(plan.input().element);

@@ -566,9 +566,10 @@ std::vector<OperatorCase> half_cases() {
       int of_edge = number++;
       for (const TensorFormat& format : {TensorFormat{element, TensorLayout::n2chw},
                                          {element, TensorLayout::n8c8hw},
+                                         {element, TensorLayout::nchw8},
                                          {ElementType::f32, TensorLayout::n4c8hw}}) {
         // Each edge is taken in one of the formats, and neighbours in the list in different ones.
-        if (!is_taken(of_edge++, 3)) continue;
+        if (!is_taken(of_edge++, 4)) continue;
         OperatorCase halves = edge;
         halves.from = format;
         halves.name += "_in_" + to_string(halves.from);
@@ -594,7 +595,7 @@ std::vector<OperatorCase> octet_cases(const TensorFormat& octets) {
         edge.tolerance = 4e-6;
         edge.from = octets;
         edge.to = can_take(kind, shape, octets, octets) ? octets : TensorFormat();
-        cases.push_back(edge);
+        if (can_take(kind, shape, octets, edge.to)) cases.push_back(edge);
       };
       // Functions of which zero is not zero, so that what fills up would not be.
       const Elementwise sigmoid{ElementFunction::sigmoid}, hard_sigmoid{ElementFunction::hard_sigmoid, 0.2F, 0.5F};
@@ -616,7 +617,8 @@ std::vector<OperatorCase> octet_cases(const TensorFormat& octets) {
       add("pad", Pad{{1, 2, 3, 1}, 0.5F});
       add("turned", Transpose{{0, 2, 1}});
       add("picked", Pick{{{0, 1, channels}, {shape[1] - 1, -1, shape[1]}, {0, 2, (shape[2] + 1) / 2}}});
-      Resample larger{{2}, {1}, 0.5F};  // rows of two, and columns of which the first is outside
+      const float outside = octets.layout == TensorLayout::nchw8 ? 0 : 0.5F;
+      Resample larger{{2}, {1}, outside};  // rows of two, and columns of which the first is outside
       for (std::int32_t i = 0; i < 4; ++i) larger.rows.indices.push_back(static_cast<std::int32_t>(i % shape[1]));
       larger.rows.weights = {0.5F, 0.5F, 1, -0.25F};
       for (std::int32_t i = -1; i < shape[2]; ++i) larger.cols.indices.push_back(i);
@@ -624,9 +626,11 @@ std::vector<OperatorCase> octet_cases(const TensorFormat& octets) {
       add("larger", larger);
       add("lrn", Lrn{5, 0.5F, 0.75F, 1});
       add("lrn_large_window", Lrn{61, 1, 0.75F, 1});
-      add("global_average", GlobalAveragePool{});
-      cases.back().to = {};
-      add("global_average_in_octets", GlobalAveragePool{});
+      if (can_take(GlobalAveragePool{}, shape, octets, {})) {
+        add("global_average", GlobalAveragePool{});
+        cases.back().to = {};
+        add("global_average_in_octets", GlobalAveragePool{});
+      }
       add("squeeze", squeeze(shape, 5, 8, 24));
       add("excite", excite(shape, 5), {{7, 5}});
       Normalize layer{Normalization::deviation, {0}, 1e-3F};
@@ -653,7 +657,7 @@ std::vector<OperatorCase> octet_cases(const TensorFormat& octets) {
                                {channels, 3, 22},
                                {channels, 2, 65}}) {
       for (const ElementType element : {ElementType::f16, ElementType::bf16}) {
-        if (octets.element == ElementType::f32) continue;
+        if (!can_convert({ElementType::f16, TensorLayout::nchw}, octets)) continue;
         const TensorFormat loose = {element, TensorLayout::nchw}, same = {element, octets.layout};
         OperatorCase edge{
             .name = fmt::format("{}_{}", to_string(loose), shape_text(shape)), .kind = Convert{}, .inputs = {shape}};
@@ -672,7 +676,8 @@ std::vector<OperatorCase> octet_cases(const TensorFormat& octets) {
       edge.layer->shape.epilogue.function = function_of(Activation::sigmoid);
       edge.layer->weights = rounded(octets.element, edge.layer->weights);
       edge.from = edge.to = octets;
-      if (groups > 1) cases.push_back(edge);  // else it is no depthwise one
+      const bool is_known = octets.layout != TensorLayout::nchw8;
+      if (groups > 1 && is_known) cases.push_back(edge);  // of one it is no depthwise one
     }
   }
   return cases;

@@ -22,6 +22,7 @@ class PoolProvider : public PlainProvider {
 
  protected:
   bool knows_formats() const override { return true; }
+  bool knows_places() const override { return true; }
   bool can(const Task& task) const override {
     return task.get<Pool>() != nullptr && !averages_image(task) && has_one_format(task);
   }
@@ -30,7 +31,7 @@ class PoolProvider : public PlainProvider {
     const int thread_rows = chosen ? chosen->integers.at("thread_rows") : choose_rows(op, task);
     TemplatePlan plan = start(task);
     set_narrow(plan);
-    set_integers(plan, {{"channels", task.inputs[0][0]},
+    set_integers(plan, {{"channels", place_count(task.reads[0].layout, task.inputs[0][0])},
                         {"in_rows", task.inputs[0][1]},
                         {"in_cols", task.inputs[0][2]},
                         {"out_rows", task.output[1]},

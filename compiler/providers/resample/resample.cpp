@@ -14,6 +14,7 @@ class ResampleProvider : public PlainProvider {
 
  protected:
   bool knows_formats() const override { return true; }
+  bool knows_places() const override { return true; }
   bool can(const Task& task) const override { return task.get<Resample>() != nullptr && has_one_format(task); }
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan&) const override {
     const Resample& op = *task.get<Resample>();
@@ -28,7 +29,7 @@ class ResampleProvider : public PlainProvider {
     const Resample& op = *task.get<Resample>();
     TemplatePlan plan = start(task);
     set_narrow(plan);
-    set_integers(plan, {{"channels", task.inputs[0][0]},
+    set_integers(plan, {{"channels", place_count(task.reads[0].layout, task.inputs[0][0])},
                         {"in_rows", task.inputs[0][1]},
                         {"in_cols", task.inputs[0][2]},
                         {"out_rows", task.output[1]},
