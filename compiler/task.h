@@ -33,8 +33,8 @@ struct Task {
   Precision precision = Precision::fp32;       // of a convolution
   // What a convolution that reads or writes FP32 tensors may round its inputs and weights to.
   FactorType factors = FactorType::f32;
-  std::optional<ActivationZeros> zeros = {};   // of a convolution's input, where they are known
-  bool activity_maps = false;                  // it skips what its input's map calls dead, and marks its output's
+  std::optional<ActivationZeros> zeros = {};  // of a convolution's input, where they are known
+  bool activity_maps = false;                 // it skips what its input's map calls dead, and marks its output's
   // What the weights of a fully connected layer are in memory, f32 or f16, which they are rounded to; biases and
   // arithmetic are FP32.
   ElementType linear_storage = ElementType::f32;

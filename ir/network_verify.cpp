@@ -237,9 +237,7 @@ struct TakesPlaces {
   bool operator()(const Pool&) const { return true; }
   bool operator()(const Resample& resample) const { return resample.outside == 0; }
   bool operator()(const Concat& concat) const { return concat.axis == 0; }
-  bool operator()(const ChannelView& view) const {
-    return WorksPlaceByPlace{TensorLayout::nchw8, channels}(view);
-  }
+  bool operator()(const ChannelView& view) const { return WorksPlaceByPlace{TensorLayout::nchw8, channels}(view); }
   template <typename Kind>
   bool operator()(const Kind&) const {
     return false;

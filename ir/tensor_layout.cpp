@@ -90,9 +90,7 @@ std::int64_t image_elements(const TensorFormat& format, const std::vector<std::i
   return image_elements(format.layout, shape[0], shape[1], shape[2]);
 }
 
-int element_bytes(const TensorFormat& format) {
-  return images_together(format.layout) * bytes_of(format.element);
-}
+int element_bytes(const TensorFormat& format) { return images_together(format.layout) * bytes_of(format.element); }
 
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape) {
   return saturating_product({image_elements(format, shape), element_bytes(format)}) / format.word_bytes();

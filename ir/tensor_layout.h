@@ -27,8 +27,8 @@ enum class TensorLayout {
            // channels to a multiple of eight with zeros: whoever writes such a tensor writes them, since kernels
            // multiply them with zeros, which NaN and infinity would not survive. (Of images that fill up, filling
            // channels mean nothing either.)
-  nchw8,   // image, channel / 8, row, column, channel % 8, of the half types: 16 bytes, a place, hold eight channels of a
-           // pixel, as tensor cores multiply them. Channels are filled up to a multiple of eight with zeros, as above.
+  nchw8,   // image, channel / 8, row, column, channel % 8, of the half types: 16 bytes, a place, hold eight channels of
+          // a pixel, as tensor cores multiply them. Channels are filled up to a multiple of eight with zeros, as above.
   n4c8hw,  // image / 4, channel / 8, row, column, channel % 8, image % 4, of float32: the same places and lines, with
            // as many bytes, of half as many images; filled up likewise
 };
@@ -69,9 +69,7 @@ constexpr int images_together(TensorLayout layout) {
 }
 
 // Words of a place: of what lies side by side of one channel, or in nchw8, where two channels share a word, of eight.
-constexpr int element_words(TensorLayout layout) {
-  return has_lines(layout) || layout == TensorLayout::nchw8 ? 4 : 1;
-}
+constexpr int element_words(TensorLayout layout) { return has_lines(layout) || layout == TensorLayout::nchw8 ? 4 : 1; }
 
 // Words that kernels access at once: four channels of a pixel, or a place of four or eight images.
 constexpr int words_together(TensorLayout layout) {

@@ -217,9 +217,8 @@ class PlaceChooser {
       for (std::size_t tensor = 0; tensor < users_.size(); ++tensor) {
         if (users_[tensor].empty()) continue;
         const auto sum = [&] {
-          return std::accumulate(users_[tensor].begin(), users_[tensor].end(), 0.0, [&](double us, std::size_t user) {
-            return us + us_of(convolutions_[user], places);
-          });
+          return std::accumulate(users_[tensor].begin(), users_[tensor].end(), 0.0,
+                                 [&](double us, std::size_t user) { return us + us_of(convolutions_[user], places); });
         };
         const double before = sum();
         places[tensor] = !places[tensor];

@@ -36,9 +36,7 @@ std::int64_t product(std::vector<std::int64_t>::const_iterator begin, std::vecto
 }
 
 // Of one image in its layout, what fills up its channels included.
-std::int64_t stored_elements(const Activations& tensor) {
-  return image_elements(tensor.format, tensor.shape);
-}
+std::int64_t stored_elements(const Activations& tensor) { return image_elements(tensor.format, tensor.shape); }
 
 bool moves_nothing(const Operator& op) {
   return std::holds_alternative<Reshape>(op.kind) || std::holds_alternative<Identity>(op.kind) ||

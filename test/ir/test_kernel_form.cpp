@@ -250,7 +250,8 @@ TEST_CASE("kernel form: an element type must fill the words of its layout") {
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.element = ElementType::bf16; }) ==
         Faults{"the tensor 'residual' is bf16 nchw, which is converted before anything is added"});
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.layout = TensorLayout::n2chw; }) ==
-        Faults{"the tensor 'residual' holds f32 in n2chw: n2chw, n8c8hw and nchw8 hold halves, nchw4 and n4c8hw float32, nchw "
+        Faults{"the tensor 'residual' holds f32 in n2chw: n2chw, n8c8hw and nchw8 hold halves, nchw4 and n4c8hw "
+               "float32, nchw "
                "either"});
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) {
           t.element = ElementType::f16;
@@ -270,8 +271,9 @@ TEST_CASE("kernel form: an element type must fill the words of its layout") {
   CHECK(in_eights(ElementType::bf16, 4 * 192) == Faults{});
   CHECK(in_eights(ElementType::bf16, 192) ==
         Faults{"the tensor 'input' has 1 x 192 words, and an image of 8x6x4 in n8c8hw has 768"});
-  CHECK(in_eights(ElementType::f32, 4 * 192) == Faults{"the tensor 'input' holds f32 in n8c8hw: n2chw, n8c8hw and nchw8 hold "
-                                                       "halves, nchw4 and n4c8hw float32, nchw either"});
+  CHECK(in_eights(ElementType::f32, 4 * 192) ==
+        Faults{"the tensor 'input' holds f32 in n8c8hw: n2chw, n8c8hw and nchw8 hold "
+               "halves, nchw4 and n4c8hw float32, nchw either"});
 }
 
 TEST_CASE("kernel form: images that lie side by side stay together") {
@@ -610,8 +612,9 @@ TEST_CASE("kernel form: loose halves begin where they may be accessed, and are n
   KernelTensor fours = loose_image(TensorRole::input, 16);
   fours.layout = TensorLayout::nchw4;
   fours.image_words = fours.run_words = 4 * 9;
-  CHECK(faults_of(fours) == Faults{"the tensor 'input' holds f16 in nchw4: n2chw, n8c8hw and nchw8 hold halves, nchw4 and "
-                                   "n4c8hw float32, nchw either"});
+  CHECK(faults_of(fours) ==
+        Faults{"the tensor 'input' holds f16 in nchw4: n2chw, n8c8hw and nchw8 hold halves, nchw4 and "
+               "n4c8hw float32, nchw either"});
 }
 
 TEST_CASE("kernel form: tiles, blocks and words") {

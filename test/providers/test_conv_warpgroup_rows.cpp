@@ -96,13 +96,12 @@ void check_places_edge(const char* name, int number) {
   for (const Ends& ends : kAllEnds) {
     if (!is_taken(number++, std::ssize(kAllEnds))) continue;
     const auto is_whole = [&](int channels) { return shape.groups == 1 || channels % 8 == 0; };
-    const bool whole = (!ends.input || is_whole(shape.channels_per_group())) &&
-                       (!ends.output || is_whole(shape.outputs_per_group()));
+    const bool whole =
+        (!ends.input || is_whole(shape.channels_per_group())) && (!ends.output || is_whole(shape.outputs_per_group()));
     const bool filters = ends.output && shape.epilogue.filters();
     GroupRowsCase of(layer, FactorType::bf16, edge.batch, ends);
     const RowFormats formats = {FactorType::bf16, ends.input, ends.output};
-    const bool expected =
-        whole && !filters && has_row_tiles(gathered_shape(shape), formats, arch_by_name("sm_90"));
+    const bool expected = whole && !filters && has_row_tiles(gathered_shape(shape), formats, arch_by_name("sm_90"));
     INFO("places " << ends.input << ends.output);
     CHECK(of.propose({.count = 1}).size() == (expected ? 1 : 0));
     if (!expected) continue;

@@ -263,7 +263,8 @@ double filter_clocks(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
 
 // Of activations, once each.
 double moved_bytes(const RowFormats& formats, const ConvShape& shape, int batch) {
-  const double written = static_cast<double>(shape.output_elements() + (shape.epilogue.residual ? shape.conv_elements() : 0));
+  const double written =
+      static_cast<double>(shape.output_elements() + (shape.epilogue.residual ? shape.conv_elements() : 0));
   const auto bytes = [](bool places) { return places ? kWordBytes / 2 : kWordBytes; };
   return batch * (static_cast<double>(shape.input_elements()) * bytes(formats.reads_places) +
                   written * bytes(formats.writes_places));
@@ -271,18 +272,75 @@ double moved_bytes(const RowFormats& formats, const ConvShape& shape, int batch)
 
 }  // namespace
 
-double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
-  // Clocks of 1.98 GHz, fitted to 2,449 kernels of 26 layers at batch 1, in FP16 and TF32, on an H100: 10 % off in the
-  // mean. Its choices take 1.07 times as long as the fastest, in the mean.
-  constexpr double kOctetClocks = 7.6, kStepLatency = 6.6;  // of a step of a warpgroup
+namespace {
+
+// Clocks of 1.98 GHz on an H100.
+struct RowClocks {
+  double octet, step;           // of a step of a warpgroup: an octet of pixels; at least
+  double overlap_loss, chunk;   // of what is not the slowest; of each chunk
+  double intake, first_intake;  // bytes of weights in a clock; the launch before covers some
+  double pair, four, eight;     // blocks of a cluster that meet
+  double cluster_bytes;         // of sums, in a clock
+  double sector;                // of 32 bytes that are stored
+};
+
+// Fitted to 2,449 kernels of 26 layers at batch 1, in FP16 and TF32: 10 % off in the mean. The choices take 1.07 times
+// as long as the fastest, in the mean.
+constexpr RowClocks kClocksOfFloats = {.octet = 7.6,
+                                       .step = 6.6,
+                                       .overlap_loss = 0.53,
+                                       .chunk = 254,
+                                       .intake = 28.3,
+                                       .first_intake = 0.45,
+                                       .pair = 900,
+                                       .four = 1220,
+                                       .eight = 1890,
+                                       .cluster_bytes = 48,
+                                       .sector = 1.03};
+// Fitted to 1,289 kernels of 26 layers at batch 1, in FP16: 14 % off in the mean, choices 1.05 times as long. What a
+// thread waits for and what it stores is hidden.
+constexpr RowClocks kClocksOfPlaces = {.octet = 7.4,
+                                       .step = 42,
+                                       .overlap_loss = 0,
+                                       .chunk = 375,
+                                       .intake = 54,
+                                       .first_intake = 0.88,
+                                       .pair = 770,
+                                       .four = 1380,
+                                       .eight = 1710,
+                                       .cluster_bytes = 44,
+                                       .sector = 0};
+
+// Of a chunk of activations that is staged, and what its loads wait for.
+struct Staging {
+  double clocks = 0, waits = 0;
+};
+Staging staging_of(const WarpgroupRowTiles& tiles, double places) {
+  constexpr double kCopyClocks = 17;  // of 32 places that are copied as they are
   // Of 32 places: turns of the loop, whether there is something to stage or not; the loads. In TF32 there are half as
   // many. Of a thread's batch of them.
   constexpr double kTurnClocks = 21.7, kPlaceClocks = 32.7, kBatchLatency = 427, kTf32Share = 0.69;
-  constexpr double kCopyClocks = 20, kCopyLatency = 427;  // of 32 places that are copied; of a chunk of them
-  constexpr double kOverlapLoss = 0.53, kChunkClocks = 254;
-  constexpr double kIntakeBytesPerClock = 28.3, kFirstIntake = 0.45;  // weights; the launch before covers some
-  constexpr double kClusterBytesPerClock = 48, kPairClocks = 900, kFourClocks = 1220, kEightClocks = 1890;
-  constexpr double kSectorClocks = 1.03, kWithResidual = 3;  // of 32 bytes that are stored
+  if (tiles.formats.reads_places) return {places / kWarpSize * kCopyClocks, 0};
+  const double batches = std::ceil(places / (tiles.items * tiles.threads()));
+  const double share = tiles.formats.factors == FactorType::tf32 ? kTf32Share : 1;
+  return {batches * tiles.items * tiles.threads() / kWarpSize * kTurnClocks * (0.3 + 0.7 * share) +
+              places / kWarpSize * kPlaceClocks * share,
+          batches * kBatchLatency};
+}
+
+// What the weights of a chunk come late, in the mean: they are asked for two chunks after their buffer's last ones
+// were.
+double late_weights(const WarpgroupRowTiles& tiles, double chunks, double chunk_clocks, double intake_clocks) {
+  if (!tiles.formats.reads_places || chunks <= tiles.buffers) return 0;
+  const double late = std::max(0.0, intake_clocks - (tiles.buffers - 2) * chunk_clocks) / (tiles.buffers - 1);
+  return late * (chunks - tiles.buffers) / (chunks - 1);
+}
+
+}  // namespace
+
+double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
+  const RowClocks& clocks = tiles.formats.reads_places ? kClocksOfPlaces : kClocksOfFloats;
+  constexpr double kWithResidual = 3;  // what is stored, and the residual with it
   const int at_once =
       tiles.cluster == 1 ? arch.multiprocessors : arch.clustered_blocks.at(static_cast<std::size_t>(tiles.cluster) - 1);
   const auto blocks = static_cast<double>(tiles.blocks(shape) * batch);
@@ -291,30 +349,25 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double rounds = std::ceil(of_multiprocessor / resident);
   const double reading = share_that_reads(tiles.part(), shape, tiles.tile_rows(), tiles.tile_cols);
   const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape) * reading, steps = tiles.steps(shape);
-  const double places = static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes;
-  const double batches = std::ceil(places / (tiles.items * tiles.threads()));
-  const double turns = batches * tiles.items, share = tiles.formats.factors == FactorType::tf32 ? kTf32Share : 1;
-  const double staging = tiles.formats.reads_places
-                             ? places / kWarpSize * kCopyClocks
-                             : turns * tiles.threads() / kWarpSize * kTurnClocks * (0.3 + 0.7 * share) +
-                                   places / kWarpSize * kPlaceClocks * share;
-  const double products = steps * tiles.groups() * octets * kOctetClocks;
-  const double of_group = steps * std::max(octets * kOctetClocks, kStepLatency);
-  const double waits = tiles.formats.reads_places ? kCopyLatency : batches * kBatchLatency;
-  const double weights = static_cast<double>(tiles.panels_bytes(shape)) / kIntakeBytesPerClock;
+  const auto [staging, waits] = staging_of(tiles, static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes);
+  const double products = steps * tiles.groups() * octets * clocks.octet;
+  const double of_group = steps * std::max(octets * clocks.octet, clocks.step);
+  const double weights = static_cast<double>(tiles.panels_bytes(shape)) / clocks.intake;
   const double slowest = std::max({products, staging, weights, std::max(of_group, waits) / resident});
-  const double chunk =
-      slowest + kOverlapLoss * (products + staging - std::min(slowest, products + staging)) + kChunkClocks / resident;
+  const double at_least = slowest + clocks.overlap_loss * (products + staging - std::min(slowest, products + staging)) +
+                          clocks.chunk / resident;
+  const double chunk = at_least + late_weights(tiles, chunks, at_least, weights);
   const double row_sectors =
       tiles.formats.writes_places ? (tiles.stored_cols(shape) / 2.0 + 1) / 8 : tiles.stored_cols(shape) / 8.0 + 1;
   const double sectors = static_cast<double>(tiles.block_rows()) / tiles.cluster * tiles.stored_rows(shape) *
                          row_sectors * (shape.epilogue.residual ? kWithResidual : 1);
-  const double end = sectors * kSectorClocks + (shape.epilogue.filters() ? filter_clocks(tiles, shape) : 0);
-  const double of_block =
-      (chunks - 1) * chunk + std::max(staging, kFirstIntake * weights) + std::max(products, of_group / resident) + end;
-  const double meetings = tiles.cluster <= 2 ? kPairClocks : tiles.cluster <= 4 ? kFourClocks : kEightClocks;
+  const double end = sectors * (tiles.formats.writes_places ? kClocksOfPlaces : kClocksOfFloats).sector +
+                     (shape.epilogue.filters() ? filter_clocks(tiles, shape) : 0);
+  const double of_block = (chunks - 1) * chunk + std::max(staging, clocks.first_intake * weights) +
+                          std::max(products, of_group / resident) + end;
+  const double meetings = tiles.cluster <= 2 ? clocks.pair : tiles.cluster <= 4 ? clocks.four : clocks.eight;
   const double cluster =
-      tiles.cluster == 1 ? 0 : meetings + static_cast<double>(tiles.received_bytes(shape)) / kClusterBytesPerClock;
+      tiles.cluster == 1 ? 0 : meetings + static_cast<double>(tiles.received_bytes(shape)) / clocks.cluster_bytes;
   const double busy = of_multiprocessor * of_block + rounds * (waits + cluster);
   return launch_time_us({.busy_us = clocks_us(busy, arch),
                          .blocks = of_multiprocessor,
