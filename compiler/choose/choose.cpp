@@ -259,10 +259,8 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
                    : std::ranges::any_of(options.graph_batches(), apart_is_faster);
 }
 
-// What the best kernel of a convolution in a network is estimated to take; infinite where nobody can compute it.
-double convolution_us(const ConvLayer& layer, const CompileOptions& options, int batch) {
-  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
-  const Task task = formatted_task(op, layer, options, batch, has_free_layout(layer, options));
+// The estimate of the best candidate; infinite where nobody can compute it.
+double candidates_us(const Task& task, const CompileOptions& options) {
   try {
     return best_us(candidates_of(task, options, {.count = 1}));
   } catch (const Error& error) {
@@ -271,22 +269,36 @@ double convolution_us(const ConvLayer& layer, const CompileOptions& options, int
   }
 }
 
+// The least that us_of(task) says of a convolution in a network. Of few images in halves, what it reads and what it
+// writes may lie in places (choose_places()).
+template <typename UsOf>
+double least_us(const ConvLayer& layer, const CompileOptions& options, int batch, UsOf us_of) {
+  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  const bool is_free = has_free_layout(layer, options);
+  double us = us_of(formatted_task(op, layer, options, batch, is_free));
+  const Precision precision = options.precisions.of(layer.name);
+  if (!is_free || !is_half(precision) || batch >= kLeastImages) return us;
+  const TensorFormat plain, places = {element_of(precision), TensorLayout::nchw8};
+  for (const auto& [input, output] : {std::pair(places, plain), {plain, places}, {places, places}}) {
+    us = std::min(us, us_of(task_of(op, layer, input, output, batch, options)));
+  }
+  return us;
+}
+
+// What the best kernel of a convolution in a network is estimated to take; infinite where nobody can compute it.
+double convolution_us(const ConvLayer& layer, const CompileOptions& options, int batch) {
+  return least_us(layer, options, batch, [&](const Task& task) { return candidates_us(task, options); });
+}
+
 // The same without those whose proposals take their time, which is never less; --kernels does not count.
 double quick_us(const ConvLayer& layer, const CompileOptions& options, int batch) {
-  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
-  return best_us(quick_candidates(formatted_task(op, layer, options, batch, has_free_layout(layer, options))));
+  return least_us(layer, options, batch, [](const Task& task) { return best_us(quick_candidates(task)); });
 }
 
 // Those of few images that compute in places of halves.
 std::map<std::string, ConvolutionFormats> places_of(const Network& network, const CompileOptions& options, int batch) {
   const auto us_of = [&](const Operator& op, const ConvLayer& layer, const ConvolutionFormats& formats) {
-    const Task task = task_of(op, layer, formats.input, formats.output, batch, options);
-    try {
-      return best_us(candidates_of(task, options, {.count = 1}));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::unsupported) throw;
-      return std::numeric_limits<double>::infinity();
-    }
+    return candidates_us(task_of(op, layer, formats.input, formats.output, batch, options), options);
   };
   return choose_places(network, options.precisions, options.jobs, us_of);
 }

@@ -98,10 +98,9 @@ void check_places_edge(const char* name, int number) {
     const auto is_whole = [&](int channels) { return shape.groups == 1 || channels % 8 == 0; };
     const bool whole =
         (!ends.input || is_whole(shape.channels_per_group())) && (!ends.output || is_whole(shape.outputs_per_group()));
-    const bool filters = ends.output && shape.epilogue.filters();
     GroupRowsCase of(layer, FactorType::bf16, edge.batch, ends);
     const RowFormats formats = {FactorType::bf16, ends.input, ends.output};
-    const bool expected = whole && !filters && has_row_tiles(gathered_shape(shape), formats, arch_by_name("sm_90"));
+    const bool expected = whole && has_row_tiles(gathered_shape(shape), formats, arch_by_name("sm_90"));
     INFO("places " << ends.input << ends.output);
     CHECK(of.propose({.count = 1}).size() == (expected ? 1 : 0));
     if (!expected) continue;
@@ -329,12 +328,16 @@ TEST_CASE("convolution of few images on warpgroups: pools that filter, as depthw
       add_filters(layer, window, drawn, functions[drawn % 3]);
       REQUIRE(verify(layer).empty());
       const GroupRowsCase of(layer, kFactorsOfGroups[drawn % 3], 2);
-      int checked = 0;
-      for (const Candidate& candidate : of.propose({.count = size > 14 ? 2 : 4})) {
-        CHECK(of.run(candidate) == "");
-        ++checked;
+      // And in places, which eight rows make together.
+      const GroupRowsCase places(layer, FactorType::f16, 1, {size != 33, true});
+      for (const GroupRowsCase& each : {of, places}) {
+        int checked = 0;
+        for (const Candidate& candidate : each.propose({.count = size > 14 ? 2 : 4})) {
+          CHECK(each.run(candidate) == "");
+          ++checked;
+        }
+        CHECK(checked > 0);
       }
-      CHECK(checked > 0);
     }
   }
 }

@@ -87,7 +87,6 @@ class ConvWarpgroupRowsProvider : public TemplateProvider {
              (shape.groups == 1 || channels % kPlaceChannels == 0);
     };
     if (task.reads.size() > 1 && task.reads[1].format() != task.writes.format()) return false;
-    if (shape.epilogue.filters() && has_places(task.writes)) return false;
     return is_known(task.reads[0], shape.channels_per_group()) && is_known(task.writes, shape.outputs_per_group());
   }
 

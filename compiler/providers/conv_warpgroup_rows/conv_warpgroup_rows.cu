@@ -596,6 +596,11 @@ BURIN_DEVICE u32 windows_of_thread() {
   };
   return may_have(4) ? 4 : may_have(2) ? 2 : 1;
 }
+struct FilteredPixel {
+  u32 number;  // of those that the tile stores
+  Output of;
+  bool exists = of.exists;
+};
 struct Filter {
   float of[kMostFilterWords];
 };
@@ -650,6 +655,32 @@ BURIN_DEVICE float filtered(const Patch& patch, const Filter& filter, u32 window
   return apply(filtered_function(), filtered_alpha(), filtered_beta(), result);
 }
 
+// Where places are written, what is filtered goes through shared memory: for each row of the share, a word for each
+// pixel that the tile stores. Rows are so far apart that neighbours lie in different banks.
+BURIN_DEVICE u32 filtered_words() { return stored_rows() * stored_cols(); }
+BURIN_DEVICE u32 filtered_start() {
+  const u32 residuals = residual() ? share_bytes(cluster_sums()) / 2 : 0;
+  return residual_start() + residuals;
+}
+BURIN_DEVICE u32 place_of_filtered(u32 row, u32 pixel) {
+  return filtered_start() + (row * filtered_words() + pixel) * kWordBytes;
+}
+BURIN_DEVICE void store_filtered_places(const Tile& tile, u32 thread, float* output) {
+  const u32 plane = out_rows() * out_cols(), rows = existing_rows();
+  float* outputs = output + share_of_tensor(plane);
+  for_each_pixel(
+      stored_rows() * stored_cols(), kMostPlaceChannels, thread,
+      [&](u32 number) BURIN_INLINED { return FilteredPixel{number, output_at(tile, number)}; },
+      [&](const FilteredPixel& pixel, u32 row) BURIN_INLINED {
+        Together all;
+#pragma unroll
+        for (u32 i = 0; i < kMostPlaceChannels; ++i) {
+          all.of[i] = row + i < rows ? burin_dev_shared_load(place_of_filtered(row + i, pixel.number), 0) : 0;
+        }
+        store_place(outputs, word_of_plane(row, plane, pixel.of.of_plane), all, rows - row);
+      });
+}
+
 BURIN_DEVICE void store_filtered(const Tile& tile, u32 thread, float* output) {
   const u32 windows = windows_of_thread(), strips = strips_of(windows),
             strips_at_once = at_most(strips, block_threads());
@@ -670,7 +701,12 @@ BURIN_DEVICE void store_filtered(const Tile& tile, u32 thread, float* output) {
       for (u32 i = 0; i < windows; ++i) {
         const float result = filtered(patch, filter, i);
         const bool exists = strip.first + i < stored_rows() && y + i < static_cast<u32>(out_rows());
-        if (exists) burin_dev_global_store(output, bytes_of(word + i * out_cols()), result);
+        if (!exists) continue;
+        if (stores_places()) {
+          burin_dev_shared_store(place_of_filtered(row, (strip.first + i) * stored_cols() + strip.col), 0, result);
+        } else {
+          burin_dev_global_store(output, bytes_of(word + i * out_cols()), result);
+        }
       }
     }
   }
@@ -693,6 +729,10 @@ BURIN_DEVICE void finish(const Sums& sums, const Tile& tile, const Warp& warp, u
   }
   if (pool_filters()) {
     store_filtered(tile, thread, output);
+    if (stores_places()) {
+      burin_dev_barrier();
+      store_filtered_places(tile, thread, output);
+    }
   } else {
     store_outputs(tile, thread, output);
   }

@@ -214,13 +214,18 @@ std::int64_t WarpgroupRowTiles::filters_bytes(const ConvShape& shape) const {
   return ceil_div(bytes, kSharedReserveBytes) * kSharedReserveBytes;
 }
 
+std::int64_t WarpgroupRowTiles::filtered_bytes(const ConvShape& shape) const {
+  if (!shape.epilogue.filters() || !formats.writes_places) return 0;
+  return std::int64_t{block_rows()} / cluster * stored_rows(shape) * stored_cols(shape) * kWordBytes;
+}
+
 std::int64_t WarpgroupRowTiles::shared_bytes(const ConvShape& shape) const {
   const std::int64_t multiplied =
       buffers * panels_bytes(shape) + std::min(split_chunks(shape), staged_chunks()) * staged_bytes(shape);
   const std::int64_t added = sums_bytes(shape) / cluster / (formats.writes_places ? 2 : 1);
   const std::int64_t residual = shape.epilogue.residual ? added : 0;
   return kSharedReserveBytes + filters_bytes(shape) + std::max(multiplied, sums_bytes(shape)) + received_bytes(shape) +
-         residual;
+         residual + filtered_bytes(shape);
 }
 
 bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {

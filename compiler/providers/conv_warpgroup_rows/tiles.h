@@ -78,6 +78,7 @@ struct WarpgroupRowTiles {
   std::int64_t sums_bytes(const ConvShape& shape) const;
   std::int64_t received_bytes(const ConvShape& shape) const;  // of sums, from the other blocks of the cluster
   std::int64_t filters_bytes(const ConvShape& shape) const;   // of a pool that filters
+  std::int64_t filtered_bytes(const ConvShape& shape) const;  // of what it makes, where that becomes places
   std::int64_t shared_bytes(const ConvShape& shape) const;
 };
 
