@@ -34,7 +34,7 @@ class GraphBuilder {
     auto parameters = launch.parameters();
     const LaunchGeometry& geometry = launch.code->kernel->form.launch;
     KernelNodeParameters node;
-    node.function = launch.code->function;
+    node.function = launch.code->module->function;
     node.grid_x = launch.grid.tiles;
     node.grid_y = launch.grid.slices;
     node.block_x = static_cast<unsigned>(geometry.threads);

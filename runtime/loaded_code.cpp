@@ -3,6 +3,7 @@
 #include <array>
 
 #include "ir/check_cubin.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
 #include "runtime/launch_plan.h"
 #include "runtime/select_binary.h"
@@ -49,7 +50,7 @@ void check_boxes(const Kernel& kernel, const DeviceState& device) {
        kernel.symbol, kernel.owner(), has / 1000, has % 1000 / 10);
 }
 
-void load_module(LoadedCode& loaded, const std::string& code, const std::string& what) {
+void load_module(LoadedModule& loaded, const std::string& code, const std::string& what) {
   const DriverTable& driver = *loaded.device->driver;
   JitLogs logs;
   const auto as_value = [](std::size_t bytes) { return reinterpret_cast<void*>(bytes); };
@@ -68,7 +69,7 @@ void load_module(LoadedCode& loaded, const std::string& code, const std::string&
   fail_driver(driver, result, "cuModuleLoadDataEx", context);
 }
 
-int attribute(const LoadedCode& loaded, int which, const std::string& what) {
+int attribute(const LoadedModule& loaded, int which, const std::string& what) {
   const DriverTable& driver = *loaded.device->driver;
   int value = 0;
   check(driver, driver.cuFuncGetAttribute(&value, which, loaded.function), "cuFuncGetAttribute", what);
@@ -77,10 +78,9 @@ int attribute(const LoadedCode& loaded, int which, const std::string& what) {
 
 // The driver reads parameters from the host's memory as the code counts them. A driver older than CUDA 12.4 does not
 // say how: then machine code alone has been checked.
-void check_parameters(const LoadedCode& loaded, const std::string& what) {
+void check_parameters(const LoadedModule& loaded, const KernelForm& form, const std::string& what) {
   const DriverTable& driver = *loaded.device->driver;
   if (driver.cuFuncGetParamInfo == nullptr) return;
-  const KernelForm& form = loaded.kernel->form;
   const std::vector<CubinParameter> wanted = parameters_of(form);
   std::vector<CubinParameter> found;
   while (found.size() <= wanted.size()) {
@@ -95,10 +95,9 @@ void check_parameters(const LoadedCode& loaded, const std::string& what) {
        found.size() > wanted.size() ? " and more" : "", text_of(wanted));
 }
 
-void configure_function(LoadedCode& loaded, const std::string& what) {
+void configure_function(LoadedModule& loaded, const LaunchGeometry& launch, const std::string& what) {
   const DriverTable& driver = *loaded.device->driver;
   const DeviceInfo& device = loaded.device->info;
-  const LaunchGeometry& launch = loaded.kernel->form.launch;
   KernelAttributes& attributes = loaded.attributes;
   attributes.registers = attribute(loaded, kFunctionRegisters, what);
   attributes.local_bytes = attribute(loaded, kFunctionLocalBytes, what);
@@ -139,14 +138,28 @@ std::shared_ptr<const DeviceBuffer> SharedWeights::get(const Device& device, con
   return weights;
 }
 
-LoadedCode::~LoadedCode() {
+LoadedModule::~LoadedModule() {
   if (module == nullptr) return;
   release_in_context(*device, [&](const DriverTable& driver) { driver.cuModuleUnload(module); });
 }
 
+std::shared_ptr<const LoadedModule> SharedModules::get(const Kernel& kernel, const KernelBinary& binary,
+                                                       const Load& load) {
+  // Weights are in the code of baked kernels, and nobody knows what is in edited code.
+  if (kernel.edited || kernel.provider == kBakedProvider) return load();
+  std::string key = fmt::format("{} {} {}\n", to_string(binary.kind), binary.arch, kernel.provider);
+  for (const KernelFunction& function : kernel.functions) key += function.path + "\n";
+  key += kernel.plan;
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<const LoadedModule>& known = loaded_[key];
+  std::shared_ptr<const LoadedModule> module = known.lock();
+  if (module == nullptr) known = module = load();
+  return module;
+}
+
 std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::shared_ptr<const Package>& package,
-                                              const Kernel& kernel, const LoadOptions& options, SharedWeights& weights,
-                                              const std::shared_ptr<LoadNotes>& notes) {
+                                              const Kernel& kernel, const LoadOptions& options, SharedModules& modules,
+                                              SharedWeights& weights, const std::shared_ptr<LoadNotes>& notes) {
   const KernelBinary& binary = select_binary(kernel, device.info(), options.force_jit);
   check_limits(kernel, device.info());
   check_boxes(kernel, *device.state());
@@ -162,12 +175,17 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
                                        loaded->from == LoadedFrom::cubin ? "cubin" : "PTX", binary.arch);
 
   const ContextScope scope(*loaded->device);
-  load_module(*loaded, *code, what);
-  const DriverTable& driver = *loaded->device->driver;
-  check(driver, driver.cuModuleGetFunction(&loaded->function, loaded->module, kernel.symbol.c_str()),
-        "cuModuleGetFunction", what);
-  if (binary.kind == BinaryKind::ptx) check_parameters(*loaded, what);
-  configure_function(*loaded, what);
+  loaded->module = modules.get(kernel, binary, [&] {
+    auto module = std::make_shared<LoadedModule>();
+    module->device = device.state();
+    load_module(*module, *code, what);
+    const DriverTable& driver = *module->device->driver;
+    check(driver, driver.cuModuleGetFunction(&module->function, module->module, kernel.symbol.c_str()),
+          "cuModuleGetFunction", what);
+    if (binary.kind == BinaryKind::ptx) check_parameters(*module, kernel.form, what);
+    configure_function(*module, kernel.form.launch, what);
+    return module;
+  });
   if (!kernel.weights.empty()) loaded->weights = weights.get(device, *package, kernel.weights);
   if (kernel.call && options.libraries != LibraryUse::none) {
     const std::shared_ptr<const std::string> layer = package->files.at(kernel.layer->data).content();

@@ -1,6 +1,7 @@
 // LoadedCode: a kernel on one device, code and weights, from the moment the driver took it until it is unloaded.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,17 +26,41 @@ class SharedWeights {
   std::map<std::string, std::weak_ptr<const DeviceBuffer>> loaded_;  // by the path in the package
 };
 
+// What the driver made of a kernel's binary.
+struct LoadedModule {
+  std::shared_ptr<const DeviceState> device;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  std::string log;
+  KernelAttributes attributes;
+
+  LoadedModule() = default;
+  ~LoadedModule();
+  LoadedModule(const LoadedModule&) = delete;
+  LoadedModule& operator=(const LoadedModule&) = delete;
+};
+
+// The modules of a package on one device. Kernels whose plans are the same have the same code, but for its name, where
+// their weights are data: it is there once, and a launch finds what another one has left in the instruction caches.
+// Threads may ask at once.
+class SharedModules {
+ public:
+  using Load = std::function<std::shared_ptr<const LoadedModule>()>;
+  std::shared_ptr<const LoadedModule> get(const Kernel& kernel, const KernelBinary& binary, const Load& load);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<const LoadedModule>> loaded_;
+};
+
 struct LoadedCode {
   std::shared_ptr<const DeviceState> device;
   std::shared_ptr<const Package> package;  // keeps `kernel` alive
   const Kernel* kernel = nullptr;
 
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
+  std::shared_ptr<const LoadedModule> module;
   LoadedFrom from = LoadedFrom::cubin;
   std::string arch;
-  std::string log;
-  KernelAttributes attributes;
   std::shared_ptr<const DeviceBuffer> weights;  // null: the kernel has none
   // Its call of a library; null: it has none, or the library is not there. Both are loaded, since the library may
   // refuse one batch and not another.
@@ -51,7 +76,6 @@ struct LoadedCode {
   }
 
   LoadedCode() = default;
-  ~LoadedCode();
   LoadedCode(const LoadedCode&) = delete;
   LoadedCode& operator=(const LoadedCode&) = delete;
 };
@@ -61,12 +85,12 @@ struct LoadedCode {
 // does not on a later device either.
 bool awaits_launch(const LoadedCode& code);
 
-// Loads the cubin that fits the device, else compiles the PTX (the driver keeps what it compiled in its own cache), and
-// copies the weights to the device where no other kernel has. Throws Error(device) when the device lacks what the
+// Loads the cubin that fits the device, else compiles the PTX (the driver keeps what it compiled in its own cache),
+// where no other kernel has the same, and copies the weights to the device where no other kernel has. Throws Error(device) when the device lacks what the
 // kernel needs, with the driver's log when it does not compile.
 std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::shared_ptr<const Package>& package,
-                                              const Kernel& kernel, const LoadOptions& options, SharedWeights& weights,
-                                              const std::shared_ptr<LoadNotes>& notes);
+                                              const Kernel& kernel, const LoadOptions& options, SharedModules& modules,
+                                              SharedWeights& weights, const std::shared_ptr<LoadNotes>& notes);
 
 // The scratch memory of a launch: of the call that it makes, else of its own code. Throws as launch_workspace() does.
 WorkspaceSize workspace_of(const LoadedCode& code, int batch);

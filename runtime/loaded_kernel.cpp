@@ -46,8 +46,8 @@ bool LoadedKernel::needs_residual() const { return kernel().form.has(TensorRole:
 int LoadedKernel::planned_batch() const { return kernel().planned_batch; }
 LoadedFrom LoadedKernel::loaded_from() const { return loaded_->from; }
 const std::string& LoadedKernel::loaded_arch() const { return loaded_->arch; }
-const std::string& LoadedKernel::load_log() const { return loaded_->log; }
-KernelAttributes LoadedKernel::attributes() const { return loaded_->attributes; }
+const std::string& LoadedKernel::load_log() const { return loaded_->module->log; }
+KernelAttributes LoadedKernel::attributes() const { return loaded_->module->attributes; }
 
 ImageShape LoadedKernel::input_shape() const { return image_shape(kernel().form.input()); }
 ImageShape LoadedKernel::output_shape() const { return image_shape(kernel().form.output()); }

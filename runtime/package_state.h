@@ -38,12 +38,13 @@ struct PackageState {
   std::string name;  // in messages
   LoadOptions options;
   std::shared_ptr<LoadNotes> notes = std::make_shared<LoadNotes>();
+  mutable SharedModules modules;
   mutable SharedWeights weights;
   std::map<std::string_view, KernelSlot> slots;  // by symbol; one for each of the manifest's kernels
 
   std::shared_ptr<const LoadedCode> load(KernelSlot& slot) const {
     const std::lock_guard lock(slot.mutex);
-    if (slot.loaded == nullptr) slot.loaded = load_kernel(device, package, *slot.kernel, options, weights, notes);
+    if (slot.loaded == nullptr) slot.loaded = load_kernel(device, package, *slot.kernel, options, modules, weights, notes);
     return slot.loaded;
   }
 };
