@@ -101,8 +101,8 @@ void KernelLaunch::enqueue(CUstream_st* stream) const {
   Parameters addresses = parameters();
   const ContextScope scope(device);
   const CUresult result =
-      driver.cuLaunchKernel(code->module->function, grid.tiles, grid.slices, 1, static_cast<unsigned>(launch.threads), 1, 1,
-                            static_cast<unsigned>(launch.shared_bytes), stream, addresses.data(), nullptr);
+      driver.cuLaunchKernel(code->module->function, grid.tiles, grid.slices, 1, static_cast<unsigned>(launch.threads),
+                            1, 1, static_cast<unsigned>(launch.shared_bytes), stream, addresses.data(), nullptr);
   if (result != kCudaSuccess) [[unlikely]]
     fail_driver(driver, result, "cuLaunchKernel", "while launching " + what());
 }

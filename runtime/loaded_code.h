@@ -86,8 +86,8 @@ struct LoadedCode {
 bool awaits_launch(const LoadedCode& code);
 
 // Loads the cubin that fits the device, else compiles the PTX (the driver keeps what it compiled in its own cache),
-// where no other kernel has the same, and copies the weights to the device where no other kernel has. Throws Error(device) when the device lacks what the
-// kernel needs, with the driver's log when it does not compile.
+// where no other kernel has the same, and copies the weights to the device where no other kernel has. Throws
+// Error(device) when the device lacks what the kernel needs, with the driver's log when it does not compile.
 std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::shared_ptr<const Package>& package,
                                               const Kernel& kernel, const LoadOptions& options, SharedModules& modules,
                                               SharedWeights& weights, const std::shared_ptr<LoadNotes>& notes);

@@ -44,7 +44,8 @@ struct PackageState {
 
   std::shared_ptr<const LoadedCode> load(KernelSlot& slot) const {
     const std::lock_guard lock(slot.mutex);
-    if (slot.loaded == nullptr) slot.loaded = load_kernel(device, package, *slot.kernel, options, modules, weights, notes);
+    if (slot.loaded == nullptr)
+      slot.loaded = load_kernel(device, package, *slot.kernel, options, modules, weights, notes);
     return slot.loaded;
   }
 };

@@ -363,8 +363,9 @@ void add_inspect_command(CLI::App& app, Action& action) {
   add_option(*command, "--batch LIST", arguments->batches, "Weights: batch sizes to plan for (default 1)");
   add_option(*command, "--precision LIST", arguments->precision,
              "Weights: precision to plan for (default fp32); NAME=PRECISION for one layer");
-  add_option(*command, "--layout NAME", arguments->layout,
-             "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default) or n8c8hw; tf32: n4c8hw");
+  add_option(
+      *command, "--layout NAME", arguments->layout,
+      "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default), n8c8hw or nchw8; tf32: n4c8hw");
   command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");
   add_option(*command, "--why GLOB", arguments->why,
              "Package: the candidates for the layers or operators with such names, and why each was not taken");

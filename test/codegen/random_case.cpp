@@ -156,7 +156,7 @@ std::vector<Candidate> rounding_candidates(const RandomCase& drawn, const std::s
   CompileOptions options;
   options.archs = {arch};
   options.precisions = {drawn.precision};
-  if (drawn.layout != TensorLayout::nchw) options.layout = drawn.layout;
+  options.layout = drawn.asked_layout();
   const Operator op{.name = drawn.layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
   const Task task = task_of(op, drawn.layer, drawn.planned_batch, options);
   return find_provider(drawn.provider())->propose(task, {.count = count});
@@ -176,7 +176,7 @@ void draw_rounding_plan(RandomCase& drawn, Random& random, const std::string& ar
 void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
   drawn.planned_batch = random.chance(0.4) ? drawn.batch : random.chance(0.5) ? 1 : random.integer(2, kMostBatch);
   drawn.archs = {arch};
-  if (drawn.precision == Precision::tf32) return draw_rounding_plan(drawn, random, arch);
+  if (drawn.precision == Precision::tf32 || drawn.on_warpgroups) return draw_rounding_plan(drawn, random, arch);
   const bool four_together = random.chance(0.2);
   if (arch != "sm_75" && random.chance(0.1)) drawn.archs = {"sm_75", arch};  // the plan and the PTX serve both
   const double which = random.real();
@@ -262,12 +262,25 @@ void draw_lines(RandomCase& drawn, const std::string& arch) {
   if (drawn.precision == Precision::tf32 && arch == "sm_90" && random.chance(0.5)) drawn.layout = TensorLayout::n4c8hw;
 }
 
-// In TF32, half of those that stay in nchw. From a stream of its own.
+// In TF32, half of those that stay in nchw; of halves two in five, most of them in places. From a stream of its own.
 void draw_warpgroups(RandomCase& drawn, const std::string& arch) {
   constexpr std::uint64_t kStream = 0x726F7773;
   Random random(mixed(drawn.seed ^ kStream, drawn.index));
-  drawn.on_warpgroups =
-      drawn.precision == Precision::tf32 && drawn.layout == TensorLayout::nchw && arch == "sm_90" && random.chance(0.5);
+  if (arch != "sm_90") return;
+  if (drawn.precision == Precision::tf32 && drawn.layout == TensorLayout::nchw) {
+    drawn.on_warpgroups = random.chance(0.5);
+  } else if (drawn.precision == Precision::fp16 || drawn.precision == Precision::bf16) {
+    drawn.on_warpgroups = random.chance(0.4);
+    if (drawn.on_warpgroups && random.chance(0.7)) drawn.layout = TensorLayout::nchw8;
+  }
+}
+
+// Who has no kernel on warpgroups is baked.
+void keep_possible(RandomCase& drawn, const std::string& arch) {
+  if (!drawn.on_warpgroups || drawn.precision == Precision::tf32) return;
+  if (!rounding_candidates(drawn, arch, 1).empty()) return;
+  drawn.on_warpgroups = false;
+  drawn.layout = TensorLayout::nchw;
 }
 
 // The planner's plan, and zeros, also none and all. From a stream of its own.
@@ -297,6 +310,11 @@ std::string_view to_string(PlanSource source) {
       return "by hand";
   }
   return "?";
+}
+
+std::optional<TensorLayout> RandomCase::asked_layout() const {
+  const bool is_default = layout == TensorLayout::nchw && (!on_warpgroups || precision == Precision::tf32);
+  return is_default ? std::nullopt : std::optional(layout);
 }
 
 std::string RandomCase::provider() const {
@@ -341,6 +359,7 @@ RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string&
   draw_lines(drawn, arch);
   draw_warpgroups(drawn, arch);
   draw_pool(drawn, arch);
+  keep_possible(drawn, arch);
   draw_plan(drawn, random, arch);
   if (skips_zeros) draw_zeros(drawn);
   return drawn;

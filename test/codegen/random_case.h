@@ -29,10 +29,12 @@ struct RandomCase {
   burin::Precision precision = burin::Precision::fp32;
   bool precision_was_given = false;
   burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner: of input, output and residual
-  bool on_warpgroups = false;                              // of nchw in TF32: conv_warpgroup_rows
+  bool on_warpgroups = false;                              // conv_warpgroup_rows, of nchw or nchw8
   std::optional<burin::SyntheticZeros> zeros = {};         // of its input, which conv_zero_skip leaves out
   // Whose kernel it gets; what that cannot compute is baked. In TF32 it is one that rounds to it.
   std::string provider() const;
+  // What CompileOptions::layout is to be.
+  std::optional<burin::TensorLayout> asked_layout() const;
   std::string constraints;  // constrained: as for --plan; the provider has found a plan that keeps them
   burin::BakedPlan plan;    // by_hand
 

@@ -67,7 +67,7 @@ Package CaseRunner::compile(const RandomCase& drawn) const {
     options.activation_zeros[drawn.layer.name] =
         count_synthetic(*drawn.zeros, shape.in_channels, shape.in_h, shape.in_w);
   }
-  if (drawn.layout != TensorLayout::nchw) options.layout = drawn.layout;
+  options.layout = drawn.asked_layout();
   if (drawn.source == PlanSource::by_hand) {
     write_file(plan_file, print(drawn.plan));
     options.from_file = plan_file;

@@ -9,7 +9,8 @@ For each model: compiles it unless FOLDER/NAME.burin is there, measures it with 
 in PyTorch as a CUDA graph: in FP32 without tensor cores, in TF32, with --fp16 in FP16; contiguous and channels_last; as
 torch.nn has it and with bias, sum and ReLU in cuDNN's convolutions; with --compile as torch.compile makes it, too. The
 fastest of these counts. A random batch goes through both; burin's outputs must be those of PyTorch's FP32 within
-TOLERANCE of the precision. A network that fails is reported at the end, and the exit code is then 1.
+TOLERANCE of the precision, or be no more than MOST_OF_TORCH times as far off as PyTorch's own of that precision: some
+networks with random weights magnify any rounding. A network that fails is reported at the end, and the exit code is then 1.
 
 A network of torchvision, timm or torch_models.py (own:) is pruned, exported to FOLDER/NAME.onnx (torch_exports.py), and
 runs in PyTorch as the library has it. --all-exports takes one of each family, ALL_EXPORTS below.
@@ -41,6 +42,7 @@ import networks_table
 # their tiles.
 TOLERANCE = {"fp32": 1e-3, "tf32": 1e-2}
 HALF_TOLERANCE = 5e-2
+MOST_OF_TORCH = 1.5
 SEED = 1
 
 LIBRARIES = ("torchvision:", "timm:", "own:")
@@ -304,6 +306,12 @@ def prepare_all(options, sources):
     return well
 
 
+def allowed_error(row, precision):
+    """Of the largest value, of a precision of burin's."""
+    own = networks_table.own_error(row, precision)
+    return max(TOLERANCE.get(precision, HALF_TOLERANCE), MOST_OF_TORCH * own if own else 0)
+
+
 def compare_outputs(options, model, package, precision, expected, rows):
     names = [value.name for value in model.graph.output]
     for batch, outputs in expected.items():
@@ -312,9 +320,10 @@ def compare_outputs(options, model, package, precision, expected, rows):
                       names)
         if not got:
             continue
-        error = rows[batch]["error"][precision] = largest_error(got, outputs)
-        if not error <= TOLERANCE.get(precision, HALF_TOLERANCE):
-            rows[batch]["faults"].append(f"outputs in {precision} differ from PyTorch's FP32 by {error:.1e} of the largest")
+        row = rows[batch]
+        error = row["error"][precision] = largest_error(got, outputs)
+        if not error <= allowed_error(row, precision):
+            row["faults"].append(f"outputs in {precision} differ from PyTorch's FP32 by {error:.1e} of the largest")
 
 
 def measure_model(options, source):

@@ -80,13 +80,21 @@ def as_markdown(heads, cells):
     return "\n".join("| " + " | ".join(row) + " |" for row in [heads, ["---"] * len(heads), *cells])
 
 
+def own_error(row, precision):
+    """How far PyTorch's own outputs are off in the same precision, at least; None: that was not measured."""
+    errors = [entry["error"] for entry in row["variants"] if entry["precision"] == precision and "error" in entry]
+    return min(errors, default=None) if precision != "fp32" else None
+
+
 def agreement(rows):
     """Errors of burin's outputs against PyTorch's FP32, and what failed."""
     lines = []
     for row in rows:
         for precision, error in row["error"].items():
+            own = own_error(row, precision)
+            beside = f", PyTorch's {precision.upper()} by {own:.1e}" if own else ""
             lines.append(f"{row['network']}, batch {row['batch']}: outputs in {precision} differ from PyTorch's FP32 by "
-                         f"{error:.1e} of the largest")
+                         f"{error:.1e} of the largest{beside}")
         lines += [f"{row['network']}, batch {row['batch']}: FAILED: {fault}" for fault in row["faults"]]
     return lines
 

@@ -81,6 +81,19 @@ class Tables(unittest.TestCase):
         self.assertEqual(cells[1][2:7], ["5.00", "-", "20.0", "-", "4.00"])
         self.assertEqual(cells[2][2:7], ["", "", "", "", "5.66"])
 
+    def test_errors_beside_those_of_pytorch(self):
+        halves = row("fcn", 1, 5.0, 20.0, error={"fp16": 0.13})
+        halves["variants"] = [{"precision": "fp32", "error": 0.0}, {"precision": "fp16", "error": 0.19},
+                              {"precision": "fp16", "error": 0.17}]
+        self.assertEqual(networks_table.own_error(halves, "fp16"), 0.17)
+        self.assertIsNone(networks_table.own_error(halves, "fp32"))
+        self.assertIsNone(networks_table.own_error(halves, "bf16"))
+        self.assertIn("fp16 differ from PyTorch's FP32 by 1.3e-01 of the largest, PyTorch's FP16 by 1.7e-01",
+                      networks_table.report({"environment": {}, "rows": [halves]}))
+        self.assertAlmostEqual(networks.allowed_error(halves, "fp16"), 1.5 * 0.17)
+        self.assertEqual(networks.allowed_error(halves, "bf16"), networks.HALF_TOLERANCE)
+        self.assertEqual(networks.allowed_error(halves, "fp32"), networks.TOLERANCE["fp32"])
+
     def test_report(self):
         text = networks_table.report(self.document)
         self.assertIn("lenet5, batch 1: outputs in fp32 differ from PyTorch's FP32 by 1.5e-07 of the largest", text)

@@ -313,6 +313,30 @@ TEST_CASE("loading: weights_are_uploaded with the code, once") {
   CHECK(fake.live().empty());
 }
 
+TEST_CASE("loading: kernels with the same plan share their code, but for baked and edited ones") {
+  const auto loaded_with = [](const EditKernels& edit) {
+    FakeDriver fake;
+    {
+      const auto package = sample_package({}, [&](std::vector<Kernel>& kernels) {
+        kernels = {sample_template_kernel("conv2"), sample_template_kernel("conv3")};
+        edit(kernels);
+      });
+      const LoadedPackage loaded(Device::open(0), package, "sample", {.eager = true});
+      CHECK(loaded.kernel("conv3", 1).attributes().registers == 40);
+    }
+    CHECK(fake.live().empty());
+    return fake.loaded_code().size();
+  };
+  CHECK(loaded_with([](std::vector<Kernel>&) {}) == 1);
+  CHECK(loaded_with([](std::vector<Kernel>& kernels) { kernels[1].edited = true; }) == 2);
+  CHECK(loaded_with([](std::vector<Kernel>& kernels) {
+          edit_template(kernels[1], [](TemplatePlan& plan) { plan.output().alignment *= 4; });
+        }) == 2);
+  CHECK(loaded_with([](std::vector<Kernel>& kernels) {
+          kernels = {sample_kernel("conv2", 1), sample_kernel("conv3", 1)};
+        }) == 2);
+}
+
 TEST_CASE("loading: a file of weights that two kernels read is on the device once") {
   FakeDriver fake;
   const auto package = sample_package({}, [](std::vector<Kernel>& kernels) {
