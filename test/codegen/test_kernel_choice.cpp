@@ -288,9 +288,9 @@ TEST_CASE("kernel choice: a depthwise convolution becomes the end of the one bef
   const auto goes = [&](const std::array<ConvLayer, 3>& layers) {
     return graph_choices(options).windowed(layers[0], layers[1], layers[2]);
   };
-  const auto large = filtered(64, 112, 32), small = filtered(512, 14, 512);
+  const auto large = filtered(64, 112, 32), deep = filtered(512, 28, 512);
   CHECK(goes(large));
-  CHECK(!goes(small));  // what a block cannot share out among others takes longer than another launch
+  CHECK(!goes(deep));  // what a block cannot share out among others takes longer than another launch
   const CompileOptions plain = options;
   const auto goes_with = [&](auto change) {
     options = plain;
