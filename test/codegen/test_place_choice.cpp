@@ -58,11 +58,10 @@ std::string chosen_for(const Network& network, const ConvolutionTime& time = rat
   REQUIRE(verify(network).empty());
   const auto chosen = choose_places(network, precisions, 1, time);
   if (!chosen.empty()) {
-    const Network formatted =
-        assign_formats(network, [&](const Operator& op, const ConvLayer&) {
-          const auto found = chosen.find(op.name);
-          return found == chosen.end() ? ConvolutionFormats{} : found->second;
-        }).network;
+    const Network formatted = assign_formats(network, [&](const Operator& op, const ConvLayer&) {
+                                const auto found = chosen.find(op.name);
+                                return found == chosen.end() ? ConvolutionFormats{} : found->second;
+                              }).network;
     CHECK(verify(formatted) == std::vector<std::string>{});
     for (const Operator& op : formatted.operators) CHECK_FALSE(std::holds_alternative<Convert>(op.kind));
   }
