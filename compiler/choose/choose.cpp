@@ -259,12 +259,14 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
                    : std::ranges::any_of(options.graph_batches(), apart_is_faster);
 }
 
-// The estimate of the best candidate; infinite where nobody can compute it.
+// The estimate of the best candidate; infinite where nobody can compute it. What --plan asks for may fit plain tensors
+// and not places.
 double candidates_us(const Task& task, const CompileOptions& options) {
+  const bool plain = task.reads[0].format().is_plain() && task.writes.format().is_plain();
   try {
     return best_us(candidates_of(task, options, {.count = 1}));
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unsupported) throw;
+    if (error.kind() != ErrorKind::unsupported && (plain || error.kind() != ErrorKind::usage)) throw;
     return std::numeric_limits<double>::infinity();
   }
 }

@@ -149,7 +149,10 @@ std::string LaunchMemory::describe_element(TensorRole role, std::int64_t element
 }
 
 bool LaunchMemory::is_filling(std::int64_t output_element) const {
-  return output_has_filling_ && place(written_, output_element % written_.image_words).channel >= written_.channels;
+  // In nchw8 a word has another channel as well.
+  const std::int64_t last = written_.layout == TensorLayout::nchw8 ? 1 : 0;
+  return output_has_filling_ &&
+         place(written_, output_element % written_.image_words).channel + last >= written_.channels;
 }
 
 bool LaunchMemory::means_nothing(std::int64_t output_element) const {
@@ -158,8 +161,15 @@ bool LaunchMemory::means_nothing(std::int64_t output_element) const {
 
 bool LaunchMemory::has_zeros(std::int64_t output_element, float value) const {
   const int together = images_together(written_.layout);
-  std::int64_t image =
-      output_element / written_.image_words * together + place(written_, output_element % written_.image_words).image;
+  const TensorPlace at = place(written_, output_element % written_.image_words);
+  if (written_.layout == TensorLayout::nchw8) {
+    std::int64_t channel = at.channel;
+    for (const float each : unpack_words(written_.element, {&value, 1})) {
+      if (channel++ >= written_.channels && each != 0) return false;
+    }
+    return true;
+  }
+  std::int64_t image = output_element / written_.image_words * together + at.image;
   for (const float each : unpack_words(written_.element, {&value, 1})) {
     if (image++ < arguments_.batch && each != 0) return false;
   }

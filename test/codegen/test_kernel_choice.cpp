@@ -6,12 +6,14 @@
 #include "compiler/compile.h"
 #include "compiler/kernel_job.h"
 #include "compiler/make_kernel.h"
+#include "compiler/network/memory_plan.h"
 #include "compiler/program_tasks.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/template_plan.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
+#include "test/ir/small_network.h"
 #include "test/thrown.h"
 
 using namespace burin;
@@ -347,4 +349,37 @@ TEST_CASE("kernel choice: a pool of halves goes into a convolution where one ker
   options.precisions = {Precision::fp16};
   options.archs = {"sm_80"};
   CHECK(stays_apart(large, two));
+}
+
+TEST_CASE("kernel choice: every step of a network in nchw8 has a provider, copies too") {
+  GraphBuilder graph;
+  const auto layer = [](const char* name, int in) {
+    ConvLayer made = layer_of(in, 64, 56, 0.1);
+    made.name = name;
+    return made;
+  };
+  const int x = graph.input({64, 56, 56});
+  const int a = graph.convolution(layer("a", 64), {x}), b = graph.convolution(layer("b", 64), {a});
+  const int c = graph.convolution(layer("c", 128), {graph.add("first", Concat{0}, {a, b})});
+  // A tensor that lies in one concat already is copied into the other one.
+  const int d = graph.convolution(layer("d", 128), {graph.add("second", Concat{0}, {c, a})});
+  const Network network = graph.finish({d});
+  REQUIRE(verify(network).empty());
+  CompileOptions options;
+  options.archs = {"sm_90"};
+  options.precisions = {Precision::fp16};
+  const Network formatted = in_formats(network, options, 1);
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  const auto has_places = [](const Activations& tensor) { return tensor.format.layout == TensorLayout::nchw8; };
+  REQUIRE(std::ranges::count_if(formatted.tensors, has_places) >= 5);
+  const Program program = plan_network(formatted, "network", 1);
+  int copies = 0;
+  for (const Step& step : program.steps) {
+    const Task task = burin::task_of(formatted, program, step, options);
+    INFO(task.name);
+    const Choice choice = choose(task, options);
+    CHECK_FALSE(find_provider(choice.candidate.provider)->make(task, choice.candidate.plan).form.tensors.empty());
+    copies += step.is_copy() && task.writes.layout == TensorLayout::nchw8 ? 1 : 0;
+  }
+  CHECK(copies == 1);
 }

@@ -1,11 +1,12 @@
 // conv_warpgroup_rows: a convolution of few images on the tensor cores of warpgroups, whose factors are rounded to
-// halves or to TF32 and whose tensors are FP32 in nchw. All weights are multiplied.
+// halves or to TF32. What it reads, and what it writes and adds, is FP32 in nchw, or halves in nchw8. All weights are
+// multiplied.
 //
 // A block has `row_groups` x 64 output channels and a tile of `pixel_groups` x `group_rows` rows of `tile_cols` pixels
 // of the convolution, with whole windows of the pool, if there is one: it may filter, as a depthwise convolution does.
 // The block goes through chunks (filter_parts.h) of its input channels; the blocks of a cluster have the other
 // channels, and add up their sums at the end. While a chunk is multiplied, its threads stage the next one's
-// activations, rounded: places of 16 bytes hold eight channels of a pixel (four in TF32), and the pixels of padded rows
+// activations, rounded, or copied where they are in nchw8: places of 16 bytes hold eight channels of a pixel (four in TF32), and the pixels of padded rows
 // follow each other. So the pixels of a warpgroup are columns of one matrix, with those between its rows, whose sums
 // are not used, and what another position of the filter reads begins some places further on. Where pixels are strided,
 // those that a position reads have a plane of their own.
@@ -78,7 +79,8 @@ BURIN_DEVICE u32 filters_bytes() {
 }
 
 // Shared memory: filters; buffers of weights, then of activations; in place of the buffers, the sums; then those that
-// the other blocks of the cluster send; then the residual.
+// the other blocks of the cluster send; then the residual; then what a pool that filters makes, where
+// places are written.
 BURIN_DEVICE u32 filters_start() { return kSharedStart; }
 BURIN_DEVICE u32 sums_start() { return filters_start() + filters_bytes(); }
 BURIN_DEVICE u32 panels_start() { return sums_start(); }
