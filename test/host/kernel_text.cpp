@@ -149,7 +149,7 @@ burin::LaunchGeometry row_launch() {
 
 burin::KernelTensor image_tensor(burin::TensorRole role, burin::TensorLayout layout, int channels, int rows, int cols) {
   burin::KernelTensor tensor{.role = role, .layout = layout};
-  if (images_together(layout) != 1) tensor.element = burin::ElementType::f16;
+  if (!can_lie_in(burin::ElementType::f32, layout)) tensor.element = burin::ElementType::f16;
   tensor.argument = role == burin::TensorRole::residual ? 1 : 0;
   tensor.channels = channels;
   tensor.rows = rows;

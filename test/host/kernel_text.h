@@ -42,7 +42,7 @@ struct RunOptions {
   burin::ConvShape shape = row_shape();
   burin::LaunchGeometry launch = row_launch();
   int batch = 1;
-  burin::TensorLayout input_layout = burin::TensorLayout::nchw;   // in n2chw and n8c8hw, of FP16
+  burin::TensorLayout input_layout = burin::TensorLayout::nchw;   // in those of halves, of FP16
   burin::TensorLayout output_layout = burin::TensorLayout::nchw;  // the residual's, too
   int loose = 0;  // bytes that input and output are aligned to, which then are loose halves of FP16
   // With either, the kernel has parameters for both.

@@ -145,6 +145,28 @@ TEST_CASE("n8c8hw: filling channels are written, and with zeros") {
   CHECK(fault_with(28, 0x7E000000, 1) == "");
 }
 
+TEST_CASE("nchw8: what fills up a place is zero, also beside a channel that there is") {
+  // Every thread stores the words of its pixel, of which the first has the one channel and another.
+  const auto fault_with = [](std::uint32_t first, std::uint32_t filling, int batch = 1, int words = 4) {
+    std::string text = "  %spot = mul i64 %off, 4\n";
+    for (int word = 0; word < words; ++word) {
+      text += fmt::format(
+          "  %at{0} = add i64 %spot, {1}\n  call void @burin_dev_global_store_word(ptr %out, i64 %at{0}, "
+          "i32 {2})\n",
+          word, 4 * word, static_cast<std::int32_t>(word == 0 ? first : filling));
+    }
+    return run_kernel(text + "  ret void", images(batch, burin::TensorLayout::nchw8)).fault;
+  };
+  CHECK(fault_with(0x3C00, 0) == "");
+  CHECK(fault_with(0x7E00, 0x80008000, 3) == "");  // NaN in the channel that there is; zeros with a sign
+  const std::string nonzero = ", which fills up the channels and must be zero in nchw8";
+  CHECK_THAT(fault_with(0x3C003C00, 0), burin_test::Contains("channels 0 and 1, row 0, col 0)" + nonzero));
+  CHECK_THAT(fault_with(0x7E003C00, 0, 2), burin_test::Contains(nonzero));
+  CHECK_THAT(fault_with(0x3C00, 0x3C00), burin_test::Contains("channels 2 and 3, row 0, col 0)" + nonzero));
+  CHECK_THAT(fault_with(0x3C00, 0, 1, 3),
+             burin_test::Contains("output element 3 (image 0, channels 6 and 7, row 0, col 0) was not written"));
+}
+
 TEST_CASE("n2chw: tensors of another size are refused") {
   RunOptions options = three_images();
   burin::HostKernel kernel(assemble_kernel(store_word("0")), "k", form_of_row_kernel(options));

@@ -6,10 +6,10 @@
 // of the convolution, with whole windows of the pool, if there is one: it may filter, as a depthwise convolution does.
 // The block goes through chunks (filter_parts.h) of its input channels; the blocks of a cluster have the other
 // channels, and add up their sums at the end. While a chunk is multiplied, its threads stage the next one's
-// activations, rounded, or copied where they are in nchw8: places of 16 bytes hold eight channels of a pixel (four in TF32), and the pixels of padded rows
-// follow each other. So the pixels of a warpgroup are columns of one matrix, with those between its rows, whose sums
-// are not used, and what another position of the filter reads begins some places further on. Where pixels are strided,
-// those that a position reads have a plane of their own.
+// activations, rounded, or copied where they are in nchw8: places of 16 bytes hold eight channels of a pixel (four in
+// TF32), and the pixels of padded rows follow each other. So the pixels of a warpgroup are columns of one matrix, with
+// those between its rows, whose sums are not used, and what another position of the filter reads begins some places
+// further on. Where pixels are strided, those that a position reads have a plane of their own.
 //
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each block of the
 // cluster, for each chunk, with all parts of the filter, for each 64 rows, a panel; then the bias of each row of the
