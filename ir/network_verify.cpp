@@ -231,7 +231,8 @@ struct WorksPlaceByPlace {
   }
 };
 
-// Of places of eight channels (nchw8): what makes zeros of those that fill up a place, or only says where places lie.
+// What takes places of eight channels (nchw8): it makes zeros of those that fill up a place, or only says where they
+// lie.
 struct TakesPlaces {
   std::int64_t channels;  // of its first input
   bool operator()(const Pool&) const { return true; }

@@ -228,7 +228,7 @@ BURIN_DEVICE void stage_batches(const float* image, u32 thread, const Staging& s
   }
 }
 
-// Of an input in places, those of a chunk are copied as they are. `image`: as load_item() has it.
+// Copies a chunk of an input that is in places, as they are. `image`: as load_item() has it.
 BURIN_DEVICE void copy_chunk(const float* image, u32 thread, const Staging& staging) {
   const float* places = image + static_cast<i64>(staging.first_channel / kMostPlaceChannels * in_plane()) * kQuadWords;
   const u32 first = staged_start() + staging.buffer * staged_bytes();

@@ -258,8 +258,8 @@ bool has_row_tiles(const ConvShape& shape, const RowFormats& formats, const Arch
 
 namespace {
 
-// Of the windows of a pool that filters, of a block. Where they become places, few threads take longer: fitted to 270
-// kernels of MobileNetV1 at batch 1, of which blocks of 256 threads are the fastest.
+// What the windows of a pool that filters take of a block. Where they become places, few threads take longer: fitted to
+// 270 kernels of MobileNetV1 at batch 1, of which blocks of 256 threads are the fastest.
 double filter_clocks(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
   constexpr double kLanes = 128, kOfPosition = 1.5, kOfWindow = 8, kLatency = 300, kOfThread = 47;
   const double windows =
@@ -268,7 +268,7 @@ double filter_clocks(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
   return kLatency + windows * (kOfPosition * filter_positions_of(shape) + kOfWindow) / kLanes + of_places;
 }
 
-// Of activations, once each.
+// The bytes of activations that are read and written, once each.
 double moved_bytes(const RowFormats& formats, const ConvShape& shape, int batch) {
   const double written =
       static_cast<double>(shape.output_elements() + (shape.epilogue.residual ? shape.conv_elements() : 0));
@@ -318,7 +318,7 @@ constexpr RowClocks kClocksOfPlaces = {.octet = 7.4,
                                        .cluster_bytes = 44,
                                        .sector = 0};
 
-// Of a chunk of activations that is staged, and what its loads wait for.
+// What staging a chunk of activations takes, and what its loads wait for.
 struct Staging {
   double clocks = 0, waits = 0;
 };
