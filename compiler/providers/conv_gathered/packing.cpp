@@ -37,12 +37,29 @@ class BitRow {
   std::vector<std::uint64_t> words_;
 };
 
+// std::popcount() is a call without the instruction, which not every x86-64 has.
+int count_ones(std::uint64_t bits) {
+  constexpr std::uint64_t kPairs = 0x5555555555555555, kFours = 0x3333333333333333, kBytes = 0x0f0f0f0f0f0f0f0f;
+  bits -= (bits >> 1) & kPairs;
+  bits = (bits & kFours) + ((bits >> 2) & kFours);
+  bits = (bits + (bits >> 4)) & kBytes;
+  return static_cast<int>((bits * 0x0101010101010101) >> 56);
+}
+
 // Exchanges rows of row groups as long as that lowers the sum of a high power of their live columns: it is the fullest
 // group that the others wait for.
 class RowClusters {
  public:
   RowClusters(const std::vector<BitRow>& rows, int columns, int group_rows)
-      : rows_(rows), columns_(columns), group_rows_(group_rows), order_(rows.size()) {
+      : rows_(rows),
+        columns_(columns),
+        group_rows_(group_rows),
+        order_(rows.size()),
+        costs_(static_cast<std::size_t>(columns) + 1) {
+    constexpr double kPower = 8;
+    for (std::size_t live = 0; live < costs_.size(); ++live) {
+      costs_[live] = std::pow(static_cast<double>(live) / columns_, kPower);
+    }
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<int>(i);
     for (std::size_t first = 0; first < order_.size(); first += static_cast<std::size_t>(group_rows)) {
       Group& group = groups_.emplace_back(columns);
@@ -93,16 +110,13 @@ class RowClusters {
   static int live_with(const Group& group, const BitRow& out, const BitRow& in) {
     int live = group.live;
     for (std::size_t i = 0; i < out.words().size(); ++i) {
-      live -= std::popcount(group.one.words()[i] & out.words()[i] & ~in.words()[i]);
-      live += std::popcount(in.words()[i] & ~group.any.words()[i]);
+      live -= count_ones(group.one.words()[i] & out.words()[i] & ~in.words()[i]);
+      live += count_ones(in.words()[i] & ~group.any.words()[i]);
     }
     return live;
   }
 
-  double cost(int live) const {
-    constexpr double kPower = 8;
-    return std::pow(static_cast<double>(live) / columns_, kPower);
-  }
+  double cost(int live) const { return costs_[static_cast<std::size_t>(live)]; }
 
   void try_exchange(int a, int place, int b) {
     const double before = cost(group(a).live) + cost(group(b).live);
@@ -128,6 +142,7 @@ class RowClusters {
   int columns_, group_rows_;
   std::vector<int> order_;
   std::vector<Group> groups_;
+  std::vector<double> costs_;  // of a group, by the number of its live columns
 };
 
 // ---- the order of columns
