@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 
+#include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/faults.h"
 #include "ir/limits.h"
@@ -325,6 +326,13 @@ std::string Kernel::own_provider() const {
 }
 
 std::string Kernel::own_plan() const { return is_library_plan(plan) ? parse_library_plan(plan).plan : plan; }
+
+std::optional<std::string> Kernel::shared_code() const {
+  if (edited || provider == kBakedProvider) return std::nullopt;
+  std::string name = provider + "\n";
+  for (const KernelFunction& function : functions) name += function.path + "\n";
+  return name + plan;
+}
 
 std::optional<WeightMatrix> Kernel::matrix() const {
   if (!layer) return linear;

@@ -238,6 +238,9 @@ struct Kernel {
   // The provider that made its code, and the plan of that: of a kernel with a call, the part that is burin's own.
   std::string own_provider() const;
   std::string own_plan() const;
+  // Names its code: kernels of one package with the same name have the same, which is on a device once. Nothing: the
+  // code is the kernel's own, since weights are in it, or a person edited it.
+  std::optional<std::string> shared_code() const;
   // For messages: "layer conv1" of a convolution, "operator pool1".
   std::string owner() const;
   bool is_convolution() const { return layer.has_value(); }

@@ -145,15 +145,17 @@ LoadedModule::~LoadedModule() {
 
 std::shared_ptr<const LoadedModule> SharedModules::get(const Kernel& kernel, const KernelBinary& binary,
                                                        const Load& load) {
-  // Weights are in the code of baked kernels, and nobody knows what is in edited code.
-  if (kernel.edited || kernel.provider == kBakedProvider) return load();
-  std::string key = fmt::format("{} {} {}\n", to_string(binary.kind), binary.arch, kernel.provider);
-  for (const KernelFunction& function : kernel.functions) key += function.path + "\n";
-  key += kernel.plan;
-  const std::lock_guard lock(mutex_);
-  std::weak_ptr<const LoadedModule>& known = loaded_[key];
-  std::shared_ptr<const LoadedModule> module = known.lock();
-  if (module == nullptr) known = module = load();
+  const std::optional<std::string> shared = kernel.shared_code();
+  if (!shared) return load();
+  const std::string key = fmt::format("{} {} {}", to_string(binary.kind), binary.arch, *shared);
+  // Others load meanwhile: the driver may have to compile.
+  Slot& slot = [&]() -> Slot& {
+    const std::lock_guard lock(mutex_);
+    return loaded_[key];
+  }();
+  const std::lock_guard lock(slot.mutex);
+  std::shared_ptr<const LoadedModule> module = slot.module.lock();
+  if (module == nullptr) slot.module = module = load();
   return module;
 }
 

@@ -40,8 +40,8 @@ struct LoadedModule {
   LoadedModule& operator=(const LoadedModule&) = delete;
 };
 
-// The modules of a package on one device. Kernels whose plans are the same have the same code, but for its name, where
-// their weights are data: it is there once, and a launch finds what another one has left in the instruction caches.
+// The modules of a package on one device. What Kernel::shared_code() names is there once, and a launch finds what
+// another one has left in the instruction caches.
 // Threads may ask at once.
 class SharedModules {
  public:
@@ -49,8 +49,12 @@ class SharedModules {
   std::shared_ptr<const LoadedModule> get(const Kernel& kernel, const KernelBinary& binary, const Load& load);
 
  private:
+  struct Slot {
+    std::mutex mutex;  // held while it is loaded
+    std::weak_ptr<const LoadedModule> module;
+  };
   std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<const LoadedModule>> loaded_;
+  std::map<std::string, Slot> loaded_;
 };
 
 struct LoadedCode {

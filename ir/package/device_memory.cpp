@@ -23,7 +23,7 @@ int value_bytes(const Kernel& kernel) {
   return stored == FactorType::f16 || stored == FactorType::bf16 ? kHalfBytes : kFloatBytes;
 }
 
-// Adds what kernels bring along, each of them and each file of weights once.
+// Adds what kernels bring along: each of them, code that they share, and each file of weights once.
 class LoadedSum {
  public:
   explicit LoadedSum(MemorySum& sum) : sum_(sum) {}
@@ -33,14 +33,15 @@ class LoadedSum {
     if (step.forms && layers_.insert(kernel.op).second) sum_.forms += *step.forms;
     if (!symbols_.insert(kernel.symbol).second) return;
     if (step.loaded.code_bytes < 0) ++sum_.kernels_without_code;
-    sum_.code_bytes += std::max<std::int64_t>(0, step.loaded.code_bytes);
+    const std::optional<std::string> shared = kernel.shared_code();
+    if (!shared || codes_.insert(*shared).second) sum_.code_bytes += std::max<std::int64_t>(0, step.loaded.code_bytes);
     sum_.weight_bytes += step.loaded.library_bytes;
     if (files_.insert(kernel.weights).second) sum_.weight_bytes += step.loaded.weight_bytes;
   }
 
  private:
   MemorySum& sum_;
-  std::set<std::string> symbols_, files_, layers_;
+  std::set<std::string> symbols_, codes_, files_, layers_;
 };
 
 // A launch that needs more is refused, and counts as much.

@@ -59,6 +59,29 @@ TEST_CASE("device memory: each kernel and each file of weights counts once") {
   CHECK(memory.sum.total() == memory.sum.code_bytes + kFcWeights + memory.sum.arena_bytes + memory.sum.scratch_bytes);
 }
 
+TEST_CASE("device memory: code that kernels share counts once, and that of which nobody knows what is in it does not") {
+  Manifest manifest = manifest_with_code();
+  std::vector<Kernel*> shared;
+  for (Kernel& kernel : manifest.kernels) {
+    if (kernel.shared_code()) shared.push_back(&kernel);
+  }
+  REQUIRE(shared.size() >= 2);
+  Kernel &first = *shared[0], &second = *shared[1];
+  const std::int64_t apart = device_memory(manifest, std::nullopt).sum.code_bytes;
+  second.provider = first.provider;
+  second.plan = first.plan;
+  const std::int64_t of_second = described_code(second, {}).code_bytes;
+  REQUIRE(of_second > 0);
+  const std::int64_t together = device_memory(manifest, std::nullopt).sum.code_bytes;
+  CHECK(together <= apart - std::min(of_second, described_code(first, {}).code_bytes));
+  second.edited = true;
+  CHECK(device_memory(manifest, std::nullopt).sum.code_bytes == apart);
+  CHECK_FALSE(second.shared_code());
+  second.edited = false;
+  second.provider = kBakedProvider;
+  CHECK_FALSE(second.shared_code());
+}
+
 TEST_CASE("device memory: steps that may run at the same time have scratch memory of their own") {
   const Manifest manifest = manifest_with_code();
   const ProgramMemory program = device_memory(manifest, std::nullopt).programs[0];
