@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <locale>
 #include <random>
 #include <sstream>
@@ -188,7 +189,8 @@ void KernelCache::trim() const {
 
 // A hash of the key and of what follows, so that a damaged entry, and one under another's name, is none; "PROVIDER
 // SYMBOL COUNT"; "PROVIDER US MEASURED" for each that was compared; then the plan.
-std::optional<Choice> KernelCache::find_choice(const std::string& key) const {
+std::optional<Choice> KernelCache::read_choice(const std::string& key) const {
+  if (folder_.empty()) return std::nullopt;
   std::ifstream entry(choice_path(key), std::ios::binary);
   std::string hash;
   if (!std::getline(entry, hash)) return std::nullopt;
@@ -211,7 +213,32 @@ std::optional<Choice> KernelCache::find_choice(const std::string& key) const {
   return choice;
 }
 
+std::optional<Choice> KernelCache::find_choice(const std::string& key) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  }
+  std::optional<Choice> choice = read_choice(key);
+  if (choice) remember(key, choice);
+  return choice;
+}
+
+bool KernelCache::is_impossible(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(key);
+  return known != known_.end() && !known->second;
+}
+
+void KernelCache::store_impossible(const std::string& key) const { remember(key, std::nullopt); }
+
+void KernelCache::remember(const std::string& key, std::optional<Choice> choice) const {
+  const std::lock_guard lock(mutex_);
+  known_.insert_or_assign(key, std::move(choice));
+}
+
 void KernelCache::store_choice(const std::string& key, const Choice& choice) const {
+  remember(key, choice);
+  if (folder_.empty()) return;
   std::error_code error;
   fs::create_directories(folder_, error);
   std::string text =
@@ -236,8 +263,10 @@ std::string kernel_key(const Task& task, const Candidate& candidate, const std::
                        candidate.provider, candidate.plan});
 }
 
-std::string choice_key(const Task& task, const CompileOptions& options) {
-  const TunedKernel* tuned = find_tuned(options, task);
+namespace {
+
+// Names all that a choice depends on. `tuned`: what was measured; null: the models alone count.
+std::string choice_key(const Task& task, const CompileOptions& options, const TunedKernel* tuned) {
   const std::string measured =
       tuned == nullptr ? "" : fmt::format("{} {}", tuned->candidate.estimate.us, tuned->candidate.plan);
   const std::string zeros = task.zeros ? fmt::format("{}", fmt::join(task.zeros->dead, " ")) : "";
@@ -245,13 +274,37 @@ std::string choice_key(const Task& task, const CompileOptions& options) {
                        options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan, measured, zeros});
 }
 
+// What the cache has under the key, or else what `choose` makes.
+template <typename Choose>
+Choice found_or_chosen(const KernelCache& cache, const std::string& key, Choose choose) {
+  if (std::optional<Choice> found = cache.find_choice(key)) return *std::move(found);
+  Choice choice = choose();
+  cache.store_choice(key, choice);
+  return choice;
+}
+
+}  // namespace
+
 Choice cached_choice(const Task& task, const CompileOptions& options) {
   if (options.cache == nullptr) return choose(task, options);
-  const std::string key = choice_key(task, options);
-  if (std::optional<Choice> found = options.cache->find_choice(key)) return *std::move(found);
-  Choice choice = choose(task, options);
-  options.cache->store_choice(key, choice);
-  return choice;
+  return found_or_chosen(*options.cache, choice_key(task, options, find_tuned(options, task)),
+                         [&] { return choose(task, options); });
+}
+
+double estimated_us(const Task& task, const CompileOptions& options) {
+  const std::string key = options.cache == nullptr ? "" : choice_key(task, options, nullptr);
+  if (options.cache != nullptr && options.cache->is_impossible(key)) return std::numeric_limits<double>::infinity();
+  const auto choose_it = [&] { return choose_by_models(task, options); };
+  try {
+    const Choice choice = options.cache == nullptr ? choose_it() : found_or_chosen(*options.cache, key, choose_it);
+    return choice.candidate.estimate.us;
+  } catch (const Error& error) {
+    // What --plan asks for may fit plain tensors alone.
+    const bool plain = task.reads[0].format().is_plain() && task.writes.format().is_plain();
+    if (error.kind() != ErrorKind::unsupported && (plain || error.kind() != ErrorKind::usage)) throw;
+    if (options.cache != nullptr) options.cache->store_impossible(key);
+    return std::numeric_limits<double>::infinity();
+  }
 }
 
 }  // namespace burin

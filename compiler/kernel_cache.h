@@ -1,9 +1,12 @@
 // Kernels that were compiled before, and choices that were made, on disk. An entry is named by everything that it was
-// made from: a package of one kernel, or the text of a choice. Whoever finds one damaged does the work again.
+// made from: a package of one kernel, or the text of a choice. Whoever finds one damaged does the work again. Choices
+// are kept in memory, too, since planning a network asks for the same ones again and again.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,17 +18,24 @@
 
 namespace burin {
 
+// Several threads may use one.
 class KernelCache {
  public:
+  // Of choices alone, in memory alone.
+  KernelCache() = default;
   // The folder is made when the first entry is.
   KernelCache(std::filesystem::path folder, std::int64_t limit_bytes)
       : folder_(std::move(folder)), limit_bytes_(limit_bytes) {}
 
+  bool keeps_kernels() const { return !folder_.empty(); }
   std::optional<PackagedKernel> find(const std::string& key) const;
   // False where the folder cannot be written to.
   bool store(const std::string& key, const PackagedKernel& kernel) const;
   std::optional<Choice> find_choice(const std::string& key) const;
   void store_choice(const std::string& key, const Choice& choice) const;
+  // In memory alone: that no kernel does what the key names.
+  bool is_impossible(const std::string& key) const;
+  void store_impossible(const std::string& key) const;
   // Removes what was used longest ago, until the rest is within the limit.
   void trim() const;
   std::string folder() const { return folder_.string(); }
@@ -33,9 +43,13 @@ class KernelCache {
  private:
   std::filesystem::path path_of(const std::string& key) const { return folder_ / (key + ".burin"); }
   std::filesystem::path choice_path(const std::string& key) const { return folder_ / (key + ".choice"); }
+  std::optional<Choice> read_choice(const std::string& key) const;
+  void remember(const std::string& key, std::optional<Choice> choice) const;
 
   std::filesystem::path folder_;
-  std::int64_t limit_bytes_;
+  std::int64_t limit_bytes_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::optional<Choice>> known_;  // nothing: it is impossible
 };
 
 // SHA-256 in hexadecimal of the parts, which cannot run into each other.
@@ -49,10 +63,11 @@ std::string source_hash(const Task& task, const std::string& plan, const std::st
 std::string kernel_key(const Task& task, const Candidate& candidate, const std::string& symbol,
                        const CompileOptions& options);
 
-// Names all that a choice depends on.
-std::string choice_key(const Task& task, const CompileOptions& options);
-
 // choose(), or what the options' cache has of it.
 Choice cached_choice(const Task& task, const CompileOptions& options);
+
+// What the choice is estimated to take that choose_by_models() makes, or what the options' cache has of it; infinite
+// where no kernel does the task.
+double estimated_us(const Task& task, const CompileOptions& options);
 
 }  // namespace burin

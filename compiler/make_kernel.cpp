@@ -202,7 +202,8 @@ MadeKernels make_kernels(const std::vector<KernelJob>& jobs, const CompileOption
     const std::string symbol = candidate.symbol + suffix;
     const bool edited = reentry.is_for(task);
     // Whoever wants to see or to change the stages gets a kernel that goes through them.
-    const bool uses_cache = options.cache != nullptr && !options.dump_dir && !options.stop_after && !edited;
+    const bool uses_cache = options.cache != nullptr && options.cache->keeps_kernels() && !options.dump_dir &&
+                            !options.stop_after && !edited;
     const std::string key = uses_cache ? kernel_key(task, candidate, symbol, options) : "";
     if (uses_cache) kernel = options.cache->find(key);
     const bool found = kernel.has_value();
@@ -236,7 +237,7 @@ MadeKernels make_kernels(const std::vector<KernelJob>& jobs, const CompileOption
   const auto others = std::ranges::stable_partition(order, [&](std::size_t i) { return reentry.is_for(jobs[i].task); });
   std::for_each(order.begin(), others.begin(), make);
   for_each_parallel(others.size(), options.jobs, [&](std::size_t i) { make(others[i]); });
-  if (options.cache != nullptr) options.cache->trim();
+  if (options.cache != nullptr && options.cache->keeps_kernels()) options.cache->trim();
   return made;
 }
 

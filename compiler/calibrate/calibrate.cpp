@@ -44,8 +44,8 @@ std::int64_t layers(const Network& network) {
 class Calibration {
  public:
   Calibration(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
-              const std::function<void(const CalibrateProgress&)>& progress)
-      : network_(network), options_(options), asked_(asked), progress_(progress) {}
+              const CompiledGraph& compiled, const std::function<void(const CalibrateProgress&)>& progress)
+      : network_(network), options_(options), asked_(asked), compiled_(compiled), progress_(progress) {}
 
   Calibrated run() {
     result_.precisions = options_.precisions;
@@ -56,7 +56,10 @@ class Calibration {
         choose(graph, images_of(graph, network_, images), fmt::format("layer '{}'", op.name));
       }
     } else {
-      choose(network_, images, std::string("the network"));
+      const std::string what = "the network";
+      std::vector<std::string> ranked;
+      if (leaves_open(asked_.precisions)) ranked = choose(network_, images, what);
+      hold_as_compiled(images, what, ranked);
     }
     check_overflows();
     result_.note = note(images.count);
@@ -71,21 +74,60 @@ class Calibration {
     result_.kept.try_emplace(layer, reason);
   }
 
-  // Decides for the layers of a graph.
-  void choose(const Network& graph, const SampleImages& images, const std::string& what) {
+  // Decides for the layers of a graph. Those that it leaves open, in the order in which they would be kept next.
+  std::vector<std::string> choose(const Network& graph, const SampleImages& images, const std::string& what) {
     plan_steps(graph, images);
-    const GraphRounding rounding(graph, options_, images, [&] { step(what); });
+    const StoredHalves stored = network_.separate ? StoredHalves::as_compiled : StoredHalves::where_possible;
+    const GraphRounding rounding(graph, options_, images, stored, [&] { step(what); });
     for (const Overflow& overflow : rounding.overflows()) {
       for (const std::string& layer : overflow.layers) {
-        if (is_open(layer)) {
-          keep(layer, reason_of(overflow));
-        } else if (beyond_.empty() || beyond_.back().tensor != overflow.tensor) {
-          beyond_.push_back(overflow);
-        }
+        if (is_open(layer)) keep(layer, reason_of(overflow));
       }
     }
-    if (!beyond_.empty()) return;  // all that overflow are named together
-    keep_worst(rounding, what);
+    if (network_.separate) {
+      note_overflows(rounding);
+      if (!beyond_.empty()) return {};  // all that overflow are named together
+    }
+    return keep_worst(rounding, what);
+  }
+
+  // In precisions that were asked for.
+  void note_overflows(const GraphRounding& rounding) {
+    for (const Overflow& overflow : rounding.overflows()) {
+      if (!std::ranges::all_of(overflow.layers, [&](const std::string& layer) { return is_open(layer); })) {
+        beyond_.push_back(overflow);
+      }
+    }
+  }
+
+  // Measures the graph that is compiled, and keeps more layers in FP32, of those that are `ranked`, until it is within
+  // the bound as well.
+  void hold_as_compiled(const SampleImages& images, const std::string& what, const std::vector<std::string>& ranked) {
+    for (std::size_t kept = 0, more = 1;; more *= 2) {
+      const Network graph = compiled_(result_.precisions);
+      CompileOptions options = options_;
+      options.precisions = result_.precisions;
+      plan_measuring(images);
+      const GraphRounding rounding(graph, options, images, StoredHalves::as_compiled, [&] { step(what); });
+      note_overflows(rounding);
+      if (!beyond_.empty()) return;
+      result_.error = rounding.error(result_.precisions);
+      if (result_.error <= asked_.max_error || !leaves_open(asked_.precisions)) return;
+      if (kept == ranked.size()) fail_bound(what, result_.error);
+      for (std::size_t i = 0; i < more && kept < ranked.size(); ++i, ++kept) {
+        keep(ranked[kept], "with fewer layers in FP32 the network, as it is compiled, is beyond --max-error");
+      }
+    }
+  }
+
+  [[noreturn]] void fail_bound(const std::string& what, double error) const {
+    fail(ErrorKind::unsupported,
+         "--precision auto: {} is off by {:.1e} of its outputs with every layer in FP32 that may be, and "
+         "--max-error allows {:g}{}",
+         what, error, asked_.max_error,
+         options_.io == ElementType::f32
+             ? ""
+             : fmt::format("; --io {} rounds its inputs and outputs", to_string(precision_of(options_.io))));
   }
 
   // The open layers that rounding moves most come first.
@@ -99,8 +141,9 @@ class Calibration {
     return layers;
   }
 
-  // As few of them as suffice: the error falls with each that is kept, so that their number is found by halving.
-  void keep_worst(const GraphRounding& rounding, const std::string& what) {
+  // As few of them as suffice: the error falls with each that is kept, so that their number is found by halving. The
+  // others, in their order.
+  std::vector<std::string> keep_worst(const GraphRounding& rounding, const std::string& what) {
     const std::vector<std::string> layers = ranked(rounding);
     const auto with_kept = [&](std::size_t count) {
       LayerPrecisions precisions = result_.precisions;
@@ -113,15 +156,9 @@ class Calibration {
       std::size_t too_few = 0;
       kept = layers.size();
       error = layers.empty() ? error : rounding.error(with_kept(kept));
-      if (error > asked_.max_error) {
-        fail(ErrorKind::unsupported,
-             "--precision auto: {} is off by {:.1e} of its outputs with every layer in FP32 that may be, and "
-             "--max-error allows {:g}{}",
-             what, error, asked_.max_error,
-             options_.io == ElementType::f32
-                 ? ""
-                 : fmt::format("; --io {} rounds its inputs and outputs", to_string(precision_of(options_.io))));
-      }
+      // Of a network the graph that is compiled has the last word.
+      if (error > asked_.max_error && network_.separate) fail_bound(what, error);
+      if (error > asked_.max_error) too_few = kept;
       while (kept - too_few > 1) {
         const std::size_t middle = too_few + (kept - too_few) / 2;
         const double with_middle = rounding.error(with_kept(middle));
@@ -138,6 +175,7 @@ class Calibration {
                                   to_string(options_.precisions.of(layers[i])), rounding.layer_errors().at(layers[i])));
     }
     result_.error = std::max(result_.error, error);
+    return {layers.begin() + static_cast<std::ptrdiff_t>(kept), layers.end()};
   }
 
   void check_overflows() const {
@@ -167,14 +205,18 @@ class Calibration {
     return text;
   }
 
-  // The passes that a graph may take: the exact one, then error(), of an open precision with all in halves, with none,
-  // and by halving. Few and many images have formats of their own.
+  // What is announced: the passes that a graph may take, the exact one, then error(), of an open precision with all in
+  // halves, with none, and by halving; then those of the graph that is compiled.
   void plan_steps(const Network& graph, const SampleImages& images) {
-    const int formats = options_.batches.size() > 1 ? 2 : 1;
     const int errors =
         leaves_open(asked_.precisions) ? 2 + static_cast<int>(std::bit_width(static_cast<unsigned>(layers(graph)))) : 1;
-    total_ += images.count * (1 + formats * errors);
+    total_ += images.count * (1 + graphs() * errors);
+    if (!network_.separate) total_ += images.count * (1 + graphs());
   }
+  // Of the graph that is compiled: the exact pass and error() once.
+  void plan_measuring(const SampleImages& images) { total_ = std::max(total_, done_ + images.count * (1 + graphs())); }
+  // Batch sizes have formats of their own.
+  int graphs() const { return static_cast<int>(options_.batches.size()); }
 
   void step(const std::string& what) {
     ++done_;
@@ -184,6 +226,7 @@ class Calibration {
   const Network& network_;
   const CompileOptions& options_;
   const CalibrateOptions& asked_;
+  const CompiledGraph& compiled_;
   const std::function<void(const CalibrateProgress&)>& progress_;
   Calibrated result_;
   std::vector<Overflow> beyond_;  // in a precision that was asked for
@@ -193,8 +236,8 @@ class Calibration {
 }  // namespace
 
 Calibrated calibrate(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
-                     const std::function<void(const CalibrateProgress&)>& progress) {
-  return Calibration(network, options, asked, progress).run();
+                     const CompiledGraph& compiled, const std::function<void(const CalibrateProgress&)>& progress) {
+  return Calibration(network, options, asked, compiled, progress).run();
 }
 
 }  // namespace burin

@@ -38,10 +38,15 @@ struct Calibrated {
   std::string note;                         // what was measured and decided, in a sentence
 };
 
-// `network` is as simple as it gets; `options` say its batch sizes and layouts. Throws Error(bad_input) for inputs that
-// do not fit the network, Error(unsupported) where a tensor overflows in a precision that was asked for, or where the
-// bound cannot be kept. Where the layers are separate, the bound is of each by itself. `progress` may be empty.
+// The graph that a network with such precisions is compiled as: passes that join layers go by estimates.
+using CompiledGraph = std::function<Network(const LayerPrecisions& precisions)>;
+
+// `network` is as simple as it gets, but that each layer is one by itself, and `compiled` makes a graph of the same
+// inputs and outputs of it, on which the bound is held; where the layers are separate it is of each by itself, and
+// nothing is joined. `options` say batch sizes and layouts. Throws Error(bad_input) for inputs that do not fit the
+// network, Error(unsupported) where a tensor overflows in a precision that was asked for, or where the bound cannot be
+// kept. `progress` may be empty.
 Calibrated calibrate(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
-                     const std::function<void(const CalibrateProgress&)>& progress);
+                     const CompiledGraph& compiled, const std::function<void(const CalibrateProgress&)>& progress);
 
 }  // namespace burin

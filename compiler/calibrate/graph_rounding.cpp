@@ -166,7 +166,7 @@ std::set<std::string> makers_of(const Network& network, const std::vector<bool>&
 }  // namespace
 
 GraphRounding::GraphRounding(const Network& network, const CompileOptions& options, const SampleImages& images,
-                             std::function<void()> step)
+                             StoredHalves stored, std::function<void()> step)
     : network_(network),
       options_(options),
       images_(images),
@@ -174,7 +174,9 @@ GraphRounding::GraphRounding(const Network& network, const CompileOptions& optio
       halves_(network.tensors.size(), false) {
   std::map<std::string, int> outputs;  // of the operators, whose tensors may be others once they are formatted
   for (const Operator& op : network.operators) outputs[op.name] = op.output;
-  for (const Network& graph : graphs_of(options.precisions)) {
+  std::vector<int> batches = options.batches;
+  if (stored == StoredHalves::where_possible) batches.push_back(kLeastImages);
+  for (const Network& graph : graphs_of(options.precisions, batches)) {
     for (const Operator& op : graph.operators) {
       const auto known = outputs.find(op.name);
       if (known == outputs.end() || format_of(graph, op.output).element == ElementType::f32) continue;
@@ -185,11 +187,12 @@ GraphRounding::GraphRounding(const Network& network, const CompileOptions& optio
 }
 
 // Those of all batch sizes, each once.
-std::vector<Network> GraphRounding::graphs_of(const LayerPrecisions& precisions) const {
+std::vector<Network> GraphRounding::graphs_of(const LayerPrecisions& precisions,
+                                              const std::vector<int>& batches) const {
   CompileOptions options = options_;
   options.precisions = precisions;
   std::vector<Network> graphs;
-  for (const int batch : options.batches) {
+  for (const int batch : batches) {
     Network made = in_formats(network_, options, batch);
     const auto is_same = [&](const Network& graph) {
       return std::ranges::equal(graph.tensors, made.tensors, {}, &Activations::format, &Activations::format);
@@ -292,7 +295,7 @@ void GraphRounding::find_overflows(const std::vector<double>& largest) {
 
 double GraphRounding::error(const LayerPrecisions& precisions) const {
   double worst = 0;
-  for (const Network& graph : graphs_of(precisions)) {
+  for (const Network& graph : graphs_of(precisions, options_.batches)) {
     const RoundedGraph rounded_graph(graph, options_, precisions);
     for (int image = 0; image < images_.count; ++image) {
       const std::vector<std::vector<double>> made = rounded_graph.run(inputs_of(image));

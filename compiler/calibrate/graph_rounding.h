@@ -22,12 +22,17 @@ struct Overflow {
   std::vector<std::string> layers;
 };
 
+// Which tensors count as stored in half precision, where overflows and the errors of layers are looked for: those that
+// in_formats() stores so; or all that can be, since below kLeastImages it goes by estimates, which are others in
+// another graph of the same network.
+enum class StoredHalves { as_compiled, where_possible };
+
 // All arguments of the constructor must outlive it. Images are taken one at a time, so that memory is what one takes.
 class GraphRounding {
  public:
   // `network` is as simple as it gets. `options` say batch sizes, layouts and the precisions to begin with. `step` is
   // called for each image that went through the graph; it may be empty.
-  GraphRounding(const Network& network, const CompileOptions& options, const SampleImages& images,
+  GraphRounding(const Network& network, const CompileOptions& options, const SampleImages& images, StoredHalves stored,
                 std::function<void()> step);
 
   // Of the precisions to begin with.
@@ -43,7 +48,7 @@ class GraphRounding {
   double error(const LayerPrecisions& precisions) const;
 
  private:
-  std::vector<Network> graphs_of(const LayerPrecisions& precisions) const;
+  std::vector<Network> graphs_of(const LayerPrecisions& precisions, const std::vector<int>& batches) const;
   std::vector<std::vector<double>> inputs_of(int image) const;
   void measure();
   void find_overflows(const std::vector<double>& largest);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compiler/choose/place_choice.h"
+#include "compiler/kernel_cache.h"
 #include "compiler/launch_time.h"
 #include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
@@ -132,10 +133,6 @@ std::vector<Candidate> quick_candidates(const Task& task,
   return candidates;
 }
 
-// Tensors in which four or eight lie side by side have as many: else most of eight would be filling, and for few images
-// kernels of one are as fast.
-constexpr int kLeastImages = 5;
-
 // Whether a layer's tensors in a network follow from the batch size.
 bool has_free_layout(const ConvLayer& layer, const CompileOptions& options) {
   return factors_of(options.precisions.of(layer.name)) != FactorType::f32 && !options.layout;
@@ -259,18 +256,6 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
                    : std::ranges::any_of(options.graph_batches(), apart_is_faster);
 }
 
-// The estimate of the best candidate; infinite where nobody can compute it. What --plan asks for may fit plain tensors
-// and not places.
-double candidates_us(const Task& task, const CompileOptions& options) {
-  const bool plain = task.reads[0].format().is_plain() && task.writes.format().is_plain();
-  try {
-    return best_us(candidates_of(task, options, {.count = 1}));
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unsupported && (plain || error.kind() != ErrorKind::usage)) throw;
-    return std::numeric_limits<double>::infinity();
-  }
-}
-
 // The least that us_of(task) says of a convolution in a network. Of few images in halves, what it reads and what it
 // writes may lie in places (choose_places()).
 template <typename UsOf>
@@ -289,7 +274,7 @@ double least_us(const ConvLayer& layer, const CompileOptions& options, int batch
 
 // What the best kernel of a convolution in a network is estimated to take; infinite where nobody can compute it.
 double convolution_us(const ConvLayer& layer, const CompileOptions& options, int batch) {
-  return least_us(layer, options, batch, [&](const Task& task) { return candidates_us(task, options); });
+  return least_us(layer, options, batch, [&](const Task& task) { return estimated_us(task, options); });
 }
 
 // The same without those whose proposals take their time, which is never less; --kernels does not count.
@@ -300,7 +285,7 @@ double quick_us(const ConvLayer& layer, const CompileOptions& options, int batch
 // Those of few images that compute in places of halves.
 std::map<std::string, ConvolutionFormats> places_of(const Network& network, const CompileOptions& options, int batch) {
   const auto us_of = [&](const Operator& op, const ConvLayer& layer, const ConvolutionFormats& formats) {
-    return candidates_us(task_of(op, layer, formats.input, formats.output, batch, options), options);
+    return estimated_us(task_of(op, layer, formats.input, formats.output, batch, options), options);
   };
   return choose_places(network, options.precisions, options.jobs, us_of);
 }
@@ -450,6 +435,10 @@ Choice choice_of(const std::vector<Candidate>& candidates) {
 
 Choice choose(const Task& task, const CompileOptions& options) {
   if (const TunedKernel* tuned = tuned_for(task, options)) return measured_choice(task, *tuned);
+  return choose_by_models(task, options);
+}
+
+Choice choose_by_models(const Task& task, const CompileOptions& options) {
   return choice_of(all_candidates(task, options, 1));
 }
 

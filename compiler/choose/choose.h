@@ -41,10 +41,17 @@ std::vector<Candidate> alternatives(const Task& task, const CompileOptions& opti
 // can do the task, or where CompileOptions::kernels names one for it that cannot.
 Choice choose(const Task& task, const CompileOptions& options);
 
+// The same by the estimates, whatever was measured.
+Choice choose_by_models(const Task& task, const CompileOptions& options);
+
 // What the passes over a graph ask: which pools behind a convolution are to be kernels of their own, which convolutions
 // with the same input one kernel, and which squeeze-and-excitations. A convolution that an option names stays what it
 // is. `options` must outlive it.
 GraphChoices graph_choices(const CompileOptions& options);
+
+// Tensors in which four or eight images lie side by side have as many: else most of eight would be filling, and for few
+// images kernels of one are as fast.
+inline constexpr int kLeastImages = 5;
 
 // The graph as programs of a batch size have it, each tensor in its format: the inputs and outputs of a network as
 // CompileOptions::io says. What CompileOptions leave open follows from the batch: in halves, eight images side by side

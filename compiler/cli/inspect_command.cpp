@@ -18,6 +18,7 @@
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/import/names.h"
+#include "compiler/kernel_cache.h"
 #include "compiler/network/memory_plan.h"
 #include "compiler/network/passes.h"
 #include "ir/error.h"
@@ -288,7 +289,9 @@ int inspect(const InspectArguments& arguments) {
   } else {
     refuse_given(*arguments.command, {"--tuning"},
                  fmt::format("{} is no package, and only compile --tune measures plans", arguments.input));
+    const KernelCache choices;
     CompileOptions options;
+    options.cache = &choices;
     const AskedPrecisions asked = parse_precisions(arguments.precision);
     if (leaves_open(asked)) {
       fail(ErrorKind::usage, "--precision {}: only compile measures what half precision costs; name a precision",

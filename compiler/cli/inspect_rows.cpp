@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "compiler/choose/choose.h"
@@ -11,7 +12,9 @@
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
 #include "compiler/import/names.h"
+#include "compiler/kernel_cache.h"
 #include "compiler/make_kernel.h"
+#include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
 #include "ir/error.h"
 #include "ir/package/manifest_index.h"
@@ -162,7 +165,7 @@ std::vector<InspectRow> rows_of_network(const Network& network, const CompileOpt
   ProgressBar progress("planning");
   // Kernels are those of programs: their tensors are in the formats that follow from the batch size.
   std::map<int, Network> formatted;
-  std::map<std::pair<std::size_t, int>, Task> tasks;  // of a layer and a batch size
+  std::map<std::pair<std::size_t, int>, Task> tasks;  // of a layer and a batch size, in that order
   for (const int batch : options.batches) {
     const auto [entry, is_new] = formatted.try_emplace(batch, in_formats(network, options, batch));
     const std::vector<ConvLayer>& layers = entry->second.layers;
@@ -172,17 +175,21 @@ std::vector<InspectRow> rows_of_network(const Network& network, const CompileOpt
       tasks.try_emplace({number, batch}, std::move(task));
     }
   }
-  for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    const std::string& name = network.layers[i].name;
-    for (const int batch : options.batches) {
-      progress.update(static_cast<int>(rows.size()), static_cast<int>(tasks.size()), name);
-      const Task& task = tasks.at({i, batch});
-      const Candidate candidate = choose(task, options).candidate;
-      const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
-      rows.push_back({describe_kernel(task, candidate, recipe, candidate.symbol).kernel});
-      progress.finished(fmt::format("{} b{} ({} of {})", name, batch, rows.size(), tasks.size()));
-    }
-  }
+  std::vector<const Task*> listed;
+  for (const auto& [key, task] : tasks) listed.push_back(&task);
+  rows.resize(listed.size());
+  std::mutex mutex;
+  int done = 0;
+  for_each_parallel(listed.size(), options.jobs, [&](std::size_t i) {
+    const Task& task = *listed[i];
+    const Candidate candidate = cached_choice(task, options).candidate;
+    const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
+    rows[i] = {describe_kernel(task, candidate, recipe, candidate.symbol).kernel};
+    const std::lock_guard lock(mutex);
+    ++done;
+    progress.update(done, static_cast<int>(listed.size()), task.name);
+    progress.finished(fmt::format("{} b{} ({} of {})", task.name, task.batch, done, listed.size()));
+  });
   return rows;
 }
 

@@ -118,8 +118,8 @@ void check_calibration(const CompileSettings& settings, bool has_inputs) {
 CompileResult run_pipeline(Network network, CompileOptions options, const CompileSettings& settings,
                            const PipelineWatch& watch) {
   std::vector<std::string> notes;
-  std::unique_ptr<KernelCache> cache;
-  if (!settings.cache.empty()) cache = std::make_unique<KernelCache>(settings.cache, settings.cache_bytes);
+  const auto cache = settings.cache.empty() ? std::make_unique<KernelCache>()
+                                            : std::make_unique<KernelCache>(settings.cache, settings.cache_bytes);
   options.cache = cache.get();
   const AskedPrecisions asked = parse_precisions(settings.precision);
   check_calibration(settings, !settings.calibration.empty());
@@ -129,8 +129,13 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
     // Each convolution is measured by itself: one that is kept in FP32 is a part of none.
     CompileOptions apart = options;
     apart.siblings = false;
-    Calibrated found =
-        calibrate(prepare_graph(network, std::nullopt, graph_choices(apart)), options, calibration, watch.calibrating);
+    const auto compiled = [&](const LayerPrecisions& precisions) {
+      CompileOptions as_compiled = options;
+      as_compiled.precisions = precisions;
+      return prepare_graph(network, std::nullopt, graph_choices(as_compiled));
+    };
+    Calibrated found = calibrate(prepare_graph(network, std::nullopt, graph_choices(apart)), options, calibration,
+                                 compiled, watch.calibrating);
     options.precisions = std::move(found.precisions);
     options.kept = std::move(found.kept);
     notes.push_back(std::move(found.note));

@@ -59,8 +59,13 @@ CompileOptions options_of(const AskedPrecisions& asked, int batch) {
   return options;
 }
 
+// Nothing is joined.
+CompiledGraph as_it_is(const Network& network) {
+  return [network](const LayerPrecisions&) { return network; };
+}
+
 Calibrated calibrate_with(const Network& network, const CalibrateOptions& asked, int batch = 8) {
-  return calibrate(network, options_of(asked.precisions, batch), asked, {});
+  return calibrate(network, options_of(asked.precisions, batch), asked, as_it_is(network), {});
 }
 
 std::vector<std::string> kept_in(const Calibrated& made) {
@@ -98,7 +103,7 @@ TEST_CASE("calibrate: errors are those of rounding to FP16") {
     CHECK(made.error == Approx(expected).epsilon(1e-6));
     const CompileOptions options = options_of(kAuto, batch);
     const SampleImages images{{constant(network, 1 + step).values}, 1};
-    const GraphRounding rounding(network, options, images, {});
+    const GraphRounding rounding(network, options, images, StoredHalves::as_compiled, {});
     CHECK(rounding.overflows().empty());
     REQUIRE(rounding.layer_errors().size() == 2);
     CHECK(rounding.layer_errors().at("a") == Approx(expected).epsilon(1e-6));
@@ -115,11 +120,13 @@ TEST_CASE("calibrate: weights are rounded, and of several images and batch sizes
   options.batches = {1, 8};
   SampleImages images{{constant(network, 1, 2).values}, 2};
   const double of_weight = step / (1 + step);
-  CHECK(GraphRounding(network, options, images, {}).error(options.precisions) == Approx(of_weight).epsilon(1e-6));
+  CHECK(GraphRounding(network, options, images, StoredHalves::as_compiled, {}).error(options.precisions) ==
+        Approx(of_weight).epsilon(1e-6));
   const std::size_t image = images.inputs[0].size() / 2;
   std::fill(images.inputs[0].begin() + static_cast<std::ptrdiff_t>(image), images.inputs[0].end(), 1 + step);
   const double of_both = 1 - 1 / ((1.0 + step) * (1.0 + step));
-  CHECK(GraphRounding(network, options, images, {}).error(options.precisions) == Approx(of_both).epsilon(1e-6));
+  CHECK(GraphRounding(network, options, images, StoredHalves::as_compiled, {}).error(options.precisions) ==
+        Approx(of_both).epsilon(1e-6));
 }
 
 TEST_CASE("calibrate: layers around a tensor beyond FP16 stay in FP32") {
@@ -130,10 +137,14 @@ TEST_CASE("calibrate: layers around a tensor beyond FP16 stay in FP32") {
   CHECK(many.kept.at("b") == "'b_out' reaches 90000, beyond 65504, the largest number of FP16");
   CHECK(many.kept.at("c") == many.kept.at("b"));
   CHECK(many.error < 1e-3);
-  // For few images tensors are FP32, and what overflows are factors: b makes no such tensor, and c reads it.
+  // For few images tensors may be FP32, but that is for estimates to say, and all that could overflow counts.
   const Calibrated few = calibrate_with(network, asked, 1);
-  CHECK(kept_in(few) == Names{"c"});
+  CHECK(kept_in(few) == Names{"b", "c"});
   CHECK(few.error < 1e-3);
+  // What was asked for is held to what is done: b makes no such tensor, which c alone would multiply.
+  AskedPrecisions named;
+  named.of_layers["b"] = Precision::fp16;
+  CHECK(kept_in(calibrate_with(network, {named, asked.inputs, 1e-2}, 1)) == Names{"c"});
 }
 
 TEST_CASE("calibrate: what works on halves as they come overflows with the layer before it") {
@@ -223,7 +234,7 @@ TEST_CASE("calibrate: as few layers as suffice") {
   const Network network = factors(weights);
   const CompileOptions options = options_of(kAuto, 1);
   const SampleImages images{{constant(network, 1).values}, 1};
-  const GraphRounding rounding(network, options, images, {});
+  const GraphRounding rounding(network, options, images, StoredHalves::as_compiled, {});
   const double all = rounding.error(options.precisions);
   for (const double bound : {all * 0.9, all / 2, all / 5, 2e-6}) {
     CAPTURE(bound);
@@ -245,6 +256,30 @@ TEST_CASE("calibrate: as few layers as suffice") {
   }
 }
 
+TEST_CASE("calibrate: the bound is held by the graph that is compiled") {
+  // As it is compiled, the weights of b and c are off by four and eight times as much in FP16.
+  const Network network = factors({1, 1 + 0x1p-14F, 1 + 0x1p-15F}), joined = factors({1, 1 + 0x1p-12F, 1 + 0x1p-12F});
+  std::vector<LayerPrecisions> asked_for;
+  const auto compiled = [&](const LayerPrecisions& precisions) {
+    asked_for.push_back(precisions);
+    return joined;
+  };
+  const CalibrateOptions asked{kAuto, {constant(network, 1)}, 1.5e-4};
+  CHECK(kept_in(calibrate_with(network, asked, 1)).empty());
+  const Calibrated made = calibrate(network, options_of(kAuto, 1), asked, compiled, {});
+  CHECK(kept_in(made) == Names{"a", "b", "c"});  // c, then twice as many
+  CHECK(made.kept.at("c") == "with fewer layers in FP32 the network, as it is compiled, is beyond --max-error");
+  CHECK(made.error < 1e-6);
+  REQUIRE(asked_for.size() == 3);
+  CHECK(asked_for.front().of("c") == Precision::fp16);
+  CHECK(asked_for.back().of("c") == Precision::fp32);
+  // An error of what was asked for is that of the graph that is compiled, and nothing is kept for it.
+  const Calibrated fixed = calibrate(network, options_of({Precision::fp16}, 1),
+                                     {{Precision::fp16}, asked.inputs, asked.max_error}, compiled, {});
+  CHECK(fixed.kept.empty());
+  CHECK(fixed.error == Approx(0x1p-11).epsilon(1e-3));
+}
+
 TEST_CASE("calibrate: fully connected layers stay in FP32 like others, but for weights that are stored as FP16") {
   GraphBuilder graph;
   const int x = graph.input({1, 1, 1}, "x");
@@ -257,9 +292,9 @@ TEST_CASE("calibrate: fully connected layers stay in FP32 like others, but for w
   REQUIRE(verify(network).empty());
   CompileOptions options = options_of(kAuto, 1);
   const CalibrateOptions asked{kAuto, {constant(network, 1)}, 1e-6};
-  CHECK(kept_in(calibrate(network, options, asked, {})) == Names{"fc"});
+  CHECK(kept_in(calibrate(network, options, asked, as_it_is(network), {})) == Names{"fc"});
   options.linear_storage = ElementType::f16;
-  CHECK_THAT(error_of([&] { (void)calibrate(network, options, asked, {}); }, ErrorKind::unsupported),
+  CHECK_THAT(error_of([&] { (void)calibrate(network, options, asked, as_it_is(network), {}); }, ErrorKind::unsupported),
              Contains("with every layer in FP32 that may be"));
 }
 
@@ -309,7 +344,7 @@ TEST_CASE("calibrate: progress counts images, up to its total") {
   const Network network = factors({1 + 0x1p-12F, 1 + 0x1p-13F});
   int calls = 0, last = 0;
   bool within = true;
-  (void)calibrate(network, options_of(kAuto, 1), {kAuto, {constant(network, 1, 3)}, 1e-5},
+  (void)calibrate(network, options_of(kAuto, 1), {kAuto, {constant(network, 1, 3)}, 1e-5}, as_it_is(network),
                   [&](const CalibrateProgress& state) {
                     ++calls;
                     within = within && state.done == last + 1 && state.done <= state.total;
