@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -90,11 +92,11 @@ void check_kinds(const Network& network, const CompileOptions& options) {
   }
   check_kinds_of_layers(network, kinds);
   if (!none_is_baked(network, kinds)) return;
-  // Of the others these know halves.
+  constexpr std::array<std::string_view, 5> kHalfKinds = {"conv_gathered", "conv_gathered_rows", "conv_warpgroup",
+                                                          "conv_warpgroup_rows", "conv_depthwise"};  // of the others
   const auto knows_halves = [&](const ConvLayer& layer) {
     const std::string& kind = kinds.of(layer.name);
-    return kind == "conv_gathered" || kind == "conv_gathered_rows" || kind == "conv_warpgroup" ||
-           kind == "conv_warpgroup_rows" || kind == "conv_depthwise";
+    return std::ranges::find(kHalfKinds, kind) != kHalfKinds.end();
   };
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",
@@ -105,7 +107,7 @@ void check_kinds(const Network& network, const CompileOptions& options) {
   if (half != network.layers.end() && !std::ranges::any_of(network.layers, knows_halves)) {
     fail(ErrorKind::usage,
          "--precision {}: none of the kernels that --kernels asks for computes in it; baked, gathered, "
-         "warpgroup and depthwise ones do",
+         "gathered_rows, warpgroup, warpgroup_rows and depthwise ones do",
          to_string(options.precisions.of(half->name)));
   }
   if (options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw4) refuse("--layout nchw4");

@@ -52,7 +52,7 @@ constexpr EnumNames<8> names_of(TensorRole) {
 // One of a kernel's tensors, from the address on that the kernel is given. It is counted in words of word_bytes(), 4
 // but for loose halves, which are words of 2; of other halves a word holds two. Of each image (of each pair of images
 // in n2chw, of eight in n8c8hw, of four in n4c8hw) it has `runs` runs of `run_words` words: a slice of a larger tensor
-// has images that are further apart than its own words. In lines (has_lines()) and in nchw8 it begins at a
+// has images that are further apart than its own words. In lines and places (has_lines(), has_places()) it begins at a
 // multiple of eight channels, and has as many unless it is the last part.
 struct KernelTensor {
   TensorRole role = TensorRole::input;

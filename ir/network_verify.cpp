@@ -250,13 +250,12 @@ struct TakesPlaces {
 bool can_convert(const TensorFormat& from, const TensorFormat& to) {
   if (from.is_loose() == to.is_loose()) return from.is_plain() != to.is_plain();
   const TensorFormat& other = from.is_loose() ? to : from;
-  return other.is_plain() || (other.element != ElementType::f32 && other.layout != TensorLayout::nchw8);
+  return other.is_plain() || (other.element != ElementType::f32 && !has_places(other.layout));
 }
 
 bool can_convolve(const TensorFormat& input, const TensorFormat& output) {
   if (input.element == output.element) return true;
-  const auto has_places = [](const TensorFormat& format) { return format.layout == TensorLayout::nchw8; };
-  return (has_places(input) && output.is_plain()) || (input.is_plain() && has_places(output));
+  return (has_places(input.layout) && output.is_plain()) || (input.is_plain() && has_places(output.layout));
 }
 
 bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, const TensorFormat& input,
@@ -266,7 +265,7 @@ bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, 
   if (input.is_plain() || input.is_loose() || !can_be_slices(input.layout) || shape.size() != 3) return false;
   const auto* pool = std::get_if<Pool>(&kind);
   const bool averages = pool != nullptr && averages_whole(*pool, shape[1], shape[2]);
-  if (input.layout == TensorLayout::nchw8) {
+  if (has_places(input.layout)) {
     return input == output && !averages && std::visit(TakesPlaces{shape[0]}, kind);
   }
   if (std::holds_alternative<Squeeze>(kind)) return output.is_plain();

@@ -45,10 +45,13 @@ constexpr bool has_lines(TensorLayout layout) {
   return layout == TensorLayout::n8c8hw || layout == TensorLayout::n4c8hw;
 }
 
+// Whether eight channels of a pixel of one image are a place of 16 bytes.
+constexpr bool has_places(TensorLayout layout) { return layout == TensorLayout::nchw8; }
+
 // Channels that lie side by side.
 constexpr int channels_together(TensorLayout layout) {
   if (layout == TensorLayout::nchw4) return 4;
-  return has_lines(layout) || layout == TensorLayout::nchw8 ? 8 : 1;
+  return has_lines(layout) || has_places(layout) ? 8 : 1;
 }
 
 // Images that lie side by side.
@@ -69,7 +72,7 @@ constexpr int images_together(TensorLayout layout) {
 }
 
 // Words of a place: of what lies side by side of one channel, or in nchw8, where two channels share a word, of eight.
-constexpr int element_words(TensorLayout layout) { return has_lines(layout) || layout == TensorLayout::nchw8 ? 4 : 1; }
+constexpr int element_words(TensorLayout layout) { return has_lines(layout) || has_places(layout) ? 4 : 1; }
 
 // Words that kernels access at once: four channels of a pixel, or a place of four or eight images.
 constexpr int words_together(TensorLayout layout) {
@@ -77,7 +80,7 @@ constexpr int words_together(TensorLayout layout) {
 }
 
 // Whether what fills up the channels of an image is zero; else it means nothing.
-constexpr bool fills_with_zeros(TensorLayout layout) { return has_lines(layout) || layout == TensorLayout::nchw8; }
+constexpr bool fills_with_zeros(TensorLayout layout) { return has_lines(layout) || has_places(layout); }
 
 // Whether tensors may be slices of larger ones. Where channels lie side by side, a slice begins at a multiple of as
 // many, and has such a number of channels, or is the last part.

@@ -137,7 +137,7 @@ std::string LaunchMemory::describe_element(TensorRole role, std::int64_t element
     return fmt::format("{} (image {}, word {})", element, element / tensor.image_words, element % tensor.image_words);
   }
   const TensorPlace at = place(tensor, element);
-  if (tensor.layout == TensorLayout::nchw8) {
+  if (has_places(tensor.layout)) {
     return fmt::format("{} (image {}, channels {} and {}, row {}, col {})", element, at.image, at.channel,
                        at.channel + 1, at.row, at.col);
   }
@@ -150,7 +150,7 @@ std::string LaunchMemory::describe_element(TensorRole role, std::int64_t element
 
 bool LaunchMemory::is_filling(std::int64_t output_element) const {
   // In nchw8 a word has another channel as well.
-  const std::int64_t last = written_.layout == TensorLayout::nchw8 ? 1 : 0;
+  const std::int64_t last = has_places(written_.layout) ? 1 : 0;
   return output_has_filling_ &&
          place(written_, output_element % written_.image_words).channel + last >= written_.channels;
 }
@@ -162,7 +162,7 @@ bool LaunchMemory::means_nothing(std::int64_t output_element) const {
 bool LaunchMemory::has_zeros(std::int64_t output_element, float value) const {
   const int together = images_together(written_.layout);
   const TensorPlace at = place(written_, output_element % written_.image_words);
-  if (written_.layout == TensorLayout::nchw8) {
+  if (has_places(written_.layout)) {
     std::int64_t channel = at.channel;
     for (const float each : unpack_words(written_.element, {&value, 1})) {
       if (channel++ >= written_.channels && each != 0) return false;

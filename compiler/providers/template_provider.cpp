@@ -126,8 +126,9 @@ bool TemplateProvider::can_do(const Task& task) const {
   const bool loose = std::ranges::any_of(task.reads, is_loose) || is_loose(task.writes);
   if (loose && task.get<Convert>() == nullptr) return false;
   if (task.layer != nullptr && task.layer->shape.epilogue.filters() && !knows_filters()) return false;
-  const auto has_places = [](const KernelTensor& tensor) { return tensor.layout == TensorLayout::nchw8; };
-  if ((std::ranges::any_of(task.reads, has_places) || has_places(task.writes)) && !knows_places()) return false;
+  const auto lies_in_places = [](const KernelTensor& tensor) { return has_places(tensor.layout); };
+  const bool places = std::ranges::any_of(task.reads, lies_in_places) || lies_in_places(task.writes);
+  if (places && !knows_places()) return false;
   return (plain || knows_formats()) && can(task);
 }
 
@@ -259,13 +260,12 @@ std::int64_t place_words(const Task& task) {
 }
 
 std::int64_t place_count(TensorLayout layout, std::int64_t channels) {
-  return layout == TensorLayout::nchw8 ? ceil_div(channels, channels_together(layout)) : channels;
+  return has_places(layout) ? ceil_div(channels, channels_together(layout)) : channels;
 }
 
 std::int64_t stored_channels(const Task& task) {
   const TensorLayout layout = task.writes.layout;
-  return layout == TensorLayout::nchw8 ? place_count(layout, task.output[0])
-                                       : round_up(task.output[0], channels_together(layout));
+  return has_places(layout) ? place_count(layout, task.output[0]) : round_up(task.output[0], channels_together(layout));
 }
 
 void set_word_images(TemplatePlan& plan) {

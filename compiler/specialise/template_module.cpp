@@ -37,9 +37,7 @@ const Number& value_of(const std::map<std::string, Number>& values, llvm::String
 }
 
 // In nchw8 a place has eight channels of a pixel: what works place by place takes those for one.
-std::int64_t channels_of_place(TensorLayout layout) {
-  return layout == TensorLayout::nchw8 ? channels_together(layout) : 1;
-}
+std::int64_t channels_of_place(TensorLayout layout) { return has_places(layout) ? channels_together(layout) : 1; }
 int places_together(TensorLayout layout) {
   return channels_together(layout) / static_cast<int>(channels_of_place(layout));
 }

@@ -1,4 +1,5 @@
 // The compiler as programs embed it: compiler/burin/compiler.hpp.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 
@@ -40,7 +41,61 @@ std::string model_bytes() {
   return model.bytes();
 }
 
+// Convolutions of 64 channels, of which two read the same tensor, on maps of 14x14.
+std::string deep_model_bytes() {
+  constexpr int kChannels = 64, kExtent = 14;
+  burin_test::OnnxModel model = burin_test::OnnxModel::of_image({kChannels, kExtent, kExtent});
+  const auto convolve = [&](const std::string& name, const std::string& input, int extent) {
+    std::vector<float> weights(static_cast<std::size_t>(kChannels * kChannels * extent * extent));
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      weights[i] = i % 3 == 0 ? 0.01F * static_cast<float>(static_cast<int>(i * 7 % 11) - 5) : 0;
+    }
+    model.floats(name + "_w", {kChannels, kChannels, extent, extent}, weights);
+    model.add_node("Conv", {input, name + "_w"}, name)
+        .set("pads", std::vector<std::int64_t>(4, extent / 2))
+        .node.set_name(name);
+    return name;
+  };
+  const std::string a = convolve("a", "x", 3), left = convolve("left", a, 1), right = convolve("right", a, 1);
+  model.add_node("Concat", {left, right}, "both").set("axis", std::int64_t{1});
+  model.add_node("GlobalAveragePool", {"both"}, "y");
+  return model.bytes();
+}
+
+int tensors_in_places(const burin::Program& program) {
+  return static_cast<int>(std::ranges::count_if(
+      program.buffers, [](const burin::Buffer& buffer) { return burin::has_places(buffer.format.layout); }));
+}
+
 }  // namespace
+
+TEST_CASE("embedded compiler: networks of few images are in nchw8, calibrated and within a limit of memory, too") {
+  const Model model = Model::from_onnx(deep_model_bytes(), "deep.onnx");
+  CompileSettings settings;
+  settings.batches = {1, 2};
+  settings.precision = "fp16";
+  settings.kernels = "warpgroup_rows";  // which it is that are in nchw8, where layers are larger than these
+  const Compiled plain = compile(model, settings);
+  settings.precision = "auto";
+  settings.memory_limit = 64 << 20;
+  settings.ptx = false;
+  const Compiled made = compile(model, settings);
+  for (const Compiled* each : {&plain, &made}) {
+    const burin::Manifest& manifest = each->package->manifest;
+    REQUIRE(manifest.programs.size() == 2);
+    for (const burin::Program& program : manifest.programs) CHECK(tensors_in_places(program) > 0);
+    const burin::Verified verified = burin::verify(*each->package, model, {.device = "host"});
+    CHECK(verified.passed);
+    REQUIRE(verified.outputs.size() == 2);
+  }
+  CHECK(made.package->manifest.memory_limit == settings.memory_limit);
+  CHECK_THAT(made.notes.front(), Contains("0 of 3 layers stay in FP32; the network is then off by"));
+  // A bound that FP16 breaks.
+  settings.max_error = 1e-6;
+  const Compiled exact = compile(model, settings);
+  for (const burin::Program& program : exact.package->manifest.programs) CHECK(tensors_in_places(program) == 0);
+  CHECK(burin::verify(*exact.package, model, {.device = "host"}).passed);
+}
 
 TEST_CASE("embedded compiler: layers from memory are compiled and verified") {
   const Model model = Model::from_layers({small_layer("a"), small_layer("b")});

@@ -144,6 +144,13 @@ TEST_CASE("onnx constants: without numbers, with extents whose product no 64 bit
     model.add_node("ReduceSum", {"flattened"}, "c");
     CHECK(bias_of(model, 1) == Floats{0});
   }
+  SECTION("nor where an axis is repeated before the one that has none") {
+    for (const std::int64_t extent : {std::int64_t{1} << 30, std::int64_t{0}}) empty.add_dims(extent);
+    model.integers("repeats", {1, std::int64_t{1} << 40});
+    model.add_node("Tile", {"empty", "repeats"}, "repeated");
+    model.add_node("ReduceSum", {"repeated"}, "c").set("keepdims", 0);
+    CHECK(bias_of(model, 1) == Floats{0});
+  }
   SECTION("an extent that is too large") {
     for (const std::int64_t extent : {std::int64_t{0}, std::int64_t{1} << 62}) empty.add_dims(extent);
     model.add_node("Neg", {"empty"}, "c");

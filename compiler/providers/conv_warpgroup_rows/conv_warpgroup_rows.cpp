@@ -16,15 +16,13 @@ constexpr TileChoice<WarpgroupRowTiles> kWarpgroupRowChoices[] = {
     {"items", &WarpgroupRowTiles::items},           {"part_rows", &WarpgroupRowTiles::part_rows},
     {"part_cols", &WarpgroupRowTiles::part_cols}};
 
-bool has_places(const KernelTensor& tensor) { return tensor.layout == TensorLayout::nchw8; }
-
 // FP32 on both sides, the task says what it may round to; halves are what is multiplied.
 FactorType multiplied_type(const Task& task) {
   return task.factors == FactorType::f32 ? factors_of(task.writes.element) : task.factors;
 }
 
 RowFormats formats_of(const Task& task) {
-  return {multiplied_type(task), has_places(task.reads[0]), has_places(task.writes)};
+  return {multiplied_type(task), has_places(task.reads[0].layout), has_places(task.writes.layout)};
 }
 
 // Those of a plan, for the task's tensors.
@@ -83,7 +81,7 @@ class ConvWarpgroupRowsProvider : public TemplateProvider {
     const FactorType factors = multiplied_type(task);
     const auto is_known = [&](const KernelTensor& tensor, int channels) {
       if (tensor.format().is_plain()) return factors != FactorType::f32;
-      return has_places(tensor) && factors_of(tensor.element) == factors &&
+      return has_places(tensor.layout) && factors_of(tensor.element) == factors &&
              (shape.groups == 1 || channels % kPlaceChannels == 0);
     };
     if (task.reads.size() > 1 && task.reads[1].format() != task.writes.format()) return false;

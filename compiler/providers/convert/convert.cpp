@@ -11,9 +11,7 @@ bool holds_halves(const KernelTensor& tensor) { return tensor.element != Element
 
 constexpr int kLooseBytes = 2;
 
-bool has_places(const Task& task) {
-  return task.reads[0].layout == TensorLayout::nchw8 || task.writes.layout == TensorLayout::nchw8;
-}
+bool converts_places(const Task& task) { return has_places(task.reads[0].layout) || has_places(task.writes.layout); }
 
 bool has_loose(const Task& task) { return task.reads[0].format().is_loose() || task.writes.format().is_loose(); }
 
@@ -44,7 +42,7 @@ class ConvertProvider : public PlainProvider {
     set_integers(plan, {{"channels", task.output[0]},
                         {"plane", values_of(task.output, 1)},
                         {"to_fours", task.writes.layout == TensorLayout::nchw4}});
-    if (has_places(task)) {
+    if (converts_places(task)) {
       set_places(plan, task);
     } else if (place_words(task) > 1) {
       set_octets(plan, task);

@@ -135,7 +135,7 @@ class CopyProvider : public PlainProvider {
   bool knows_places() const override { return true; }
   bool can(const Task& task) const override {
     if (task.is_copy()) return task.reads[0].format() == task.writes.format();
-    if (task.writes.layout == TensorLayout::nchw8) return false;  // of whose places the words alone are moved
+    if (has_places(task.writes.layout)) return false;  // of whose places the words alone are moved
     if (const Transpose* transpose = task.get<Transpose>()) {
       return has_one_format(task) && (channels_together(task.writes.layout) == 1 || transpose->order.front() == 0);
     }
