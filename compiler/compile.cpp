@@ -61,6 +61,21 @@ Network prepare_graph(Network network, const std::optional<std::string>& dump_di
   return simplify(std::move(network), observe, choices);
 }
 
+ProgramGraphs prepare_graphs(const Network& network, const CompileOptions& options,
+                             const std::optional<std::string>& dump_dir) {
+  const bool one = network.separate || options.batches.size() == 1 || !options.asked_batches.empty();
+  if (one) return prepare_graph(network, dump_dir, graph_choices(options));
+  ProgramGraphs graphs;
+  for (const int batch : options.batches) {
+    CompileOptions of_batch = options;
+    of_batch.batches = {batch};
+    std::optional<std::string> folder;
+    if (dump_dir) folder = (std::filesystem::path(*dump_dir) / fmt::format("b{}", batch)).string();
+    graphs.add(batch, prepare_graph(network, folder, graph_choices(of_batch)));
+  }
+  return graphs;
+}
+
 namespace {
 
 // What a network takes with its kernels on the device, for the architecture on which it is most.
@@ -91,13 +106,13 @@ void check_can_count(const CompileOptions& options) {
 
 class NetworkCompiler {
  public:
-  NetworkCompiler(const Network& network, const CompileOptions& options, const Reentry& reentry,
+  NetworkCompiler(const ProgramGraphs& graphs, const CompileOptions& options, const Reentry& reentry,
                   const std::function<void(const CompileProgress&)>& progress)
-      : network_(network), options_(options), reentry_(reentry), progress_(progress) {}
+      : graphs_(graphs), network_(graphs.any()), options_(options), reentry_(reentry), progress_(progress) {}
 
   // place, propose and choose are the lister's.
   CompileResult run() const {
-    const KernelLister lister(network_, options_, reentry_, [&](int done, int all, const std::string& what) {
+    const KernelLister lister(graphs_, options_, reentry_, [&](int done, int all, const std::string& what) {
       if (progress_) progress_({0, all, 0, fmt::format("planned {} ({} of {})", what, done, all)});
     });
     if (!options_.chooses_together() || !options_.makes_package()) return compile(lister.list());
@@ -178,7 +193,8 @@ class NetworkCompiler {
     return result;
   }
 
-  const Network& network_;
+  const ProgramGraphs& graphs_;
+  const Network& network_;  // any of them: they differ in operators alone
   const CompileOptions& options_;
   const Reentry& reentry_;
   const std::function<void(const CompileProgress&)>& progress_;
@@ -194,8 +210,8 @@ CompileResult compile_network(Network imported, const CompileOptions& asked,
   Reentry reentry = asked.from_file ? read_reentry(*asked.from_file) : Reentry{};
   reentry.op = asked.from_op;
   const CompileOptions options = with_reentry(asked, reentry);
-  const Network network = prepare_graph(std::move(imported), options.dump_dir, graph_choices(options));
-  return NetworkCompiler(network, options, reentry, progress).run();
+  const ProgramGraphs graphs = prepare_graphs(imported, options, options.dump_dir);
+  return NetworkCompiler(graphs, options, reentry, progress).run();
 }
 
 }  // namespace burin

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
@@ -24,15 +25,15 @@ namespace burin {
 // Steps of all programs, and what may compute them.
 class PlannedSteps {
  public:
-  PlannedSteps(const Network& network, const CompileOptions& options, const Reentry& reentry,
+  PlannedSteps(const ProgramGraphs& graphs, const CompileOptions& options, const Reentry& reentry,
                const std::function<void(int, int, const std::string&)>& planned)
-      : network_(network), options_(options), reentry_(reentry) {
-    if (network_.separate) {
-      for (const Operator& op : network_.operators) {
-        add_programs(network_of(network_, op), op.name);
+      : source_(graphs.any().source), options_(options), reentry_(reentry) {
+    if (graphs.any().separate) {
+      for (const Operator& op : graphs.any().operators) {
+        add_programs(network_of(graphs.any(), op), op.name);
       }
     } else {
-      add_programs(network_, std::string(kNetworkName));
+      add_programs(graphs, std::string(kNetworkName));
     }
     check_reentry();
     int done = 0;
@@ -59,12 +60,12 @@ class PlannedSteps {
   const std::deque<Program>& programs() const { return programs_; }
 
  private:
-  void add_programs(const Network& network, const std::string& name) {
+  void add_programs(const ProgramGraphs& graphs, const std::string& name) {
     std::vector<int> batches = options_.batches;
     std::ranges::sort(batches);
-    first_batch_ = batches.front();
+    last_graph_ = nullptr;
     for (const int batch : batches) {
-      const Network& formatted = formatted_for(network, batch);
+      const Network& formatted = formatted_for(graphs.of(batch), batch);
       const Program& program = programs_.emplace_back(plan_network(formatted, name, batch));
       count(program);
       for (const Step& step : program.steps) {
@@ -81,13 +82,13 @@ class PlannedSteps {
     fail(ErrorKind::unsupported,
          "{}: for all batch sizes together there are {} pairs of a write and a use of the same tensor, and {} waits of "
          "a step for another; at most {} and {} can be planned (kMaxPlanPairs, kMaxPlanWaits); fewer of --batch help",
-         network_.source, cost_.pairs, cost_.waits, kMaxPlanPairs, kMaxPlanWaits);
+         source_, cost_.pairs, cost_.waits, kMaxPlanPairs, kMaxPlanWaits);
   }
 
-  // Batch sizes for which all tensors have the same formats have one graph.
-  const Network& formatted_for(const Network& network, int batch) {
-    Network made = in_formats(network, options_, batch);
-    if (batch != first_batch_) {
+  // Batch sizes of one graph for which all tensors have the same formats share kernels.
+  const Network& formatted_for(const Network& graph, int batch) {
+    Network made = in_formats(graph, options_, batch);
+    if (std::exchange(last_graph_, &graph) == &graph) {
       const Network& last = networks_.back();
       if (std::ranges::equal(last.tensors, made.tensors, {}, &Activations::format, &Activations::format)) return last;
     }
@@ -103,7 +104,7 @@ class PlannedSteps {
       names.push_back(task.name);
     }
     fail(ErrorKind::usage, "--from {}={}: no kernel of {} has the name '{}'{}", reentry_.op, reentry_.path,
-         network_.source, reentry_.op, did_you_mean(reentry_.op, names));
+         source_, reentry_.op, did_you_mean(reentry_.op, names));
   }
 
   // Side by side: planning takes its time.
@@ -137,7 +138,7 @@ class PlannedSteps {
     return cached_choice(task, options_);
   }
 
-  const Network& network_;
+  std::string source_;
   const CompileOptions& options_;
   const Reentry& reentry_;
   std::deque<Network> networks_;  // that tasks refer to
@@ -147,7 +148,7 @@ class PlannedSteps {
   std::vector<Choice> choices_;          // of each task, by itself
   std::unique_ptr<NetworkChooser> chooser_;
   PlanCost cost_;  // of all programs
-  int first_batch_ = 1;
+  const Network* last_graph_ = nullptr;  // of the program before, of the same name
 };
 
 namespace {
@@ -155,8 +156,8 @@ namespace {
 // From choices to kernels: which steps launch the same one, and what each is called.
 class JobList {
  public:
-  JobList(const Network& network, const CompileOptions& options)
-      : network_(network), options_(options), folders_(options.batches.size() > 1) {}
+  JobList(bool separate, const CompileOptions& options)
+      : separate_(separate), options_(options), folders_(options.batches.size() > 1) {}
 
   KernelJobs run(const PlannedSteps& planned, const CodeSizes& measured) {
     std::vector<Choice> choices = planned.choices(measured, jobs_.choice);
@@ -179,7 +180,7 @@ class JobList {
     const Candidate& candidate = choice.candidate;
     // Whoever launches a layer by itself asks for the kernel of a batch size.
     for (const std::size_t i : kernels_of_[task.name]) {
-      if (!network_.separate && is_same(jobs_.kernels[i], task, candidate)) return i;
+      if (!separate_ && is_same(jobs_.kernels[i], task, candidate)) return i;
     }
     const std::size_t index = jobs_.kernels.size();
     kernels_of_[task.name].push_back(index);
@@ -196,7 +197,7 @@ class JobList {
     return index;
   }
 
-  const Network& network_;
+  bool separate_;
   const CompileOptions& options_;
   std::map<std::string, std::vector<std::size_t>> kernels_of_;  // by operator
   DumpFolders folders_;
@@ -206,14 +207,14 @@ class JobList {
 
 }  // namespace
 
-KernelLister::KernelLister(const Network& network, const CompileOptions& options, const Reentry& reentry,
+KernelLister::KernelLister(const ProgramGraphs& graphs, const CompileOptions& options, const Reentry& reentry,
                            const std::function<void(int, int, const std::string&)>& planned)
-    : network_(network),
+    : graphs_(graphs),
       options_(options),
-      planned_(std::make_shared<const PlannedSteps>(network, options, reentry, planned)) {}
+      planned_(std::make_shared<const PlannedSteps>(graphs, options, reentry, planned)) {}
 
 KernelJobs KernelLister::list(const CodeSizes& measured) const {
-  KernelJobs jobs = JobList(network_, options_).run(*planned_, measured);
+  KernelJobs jobs = JobList(graphs_.any().separate, options_).run(*planned_, measured);
   jobs.planned = planned_;
   return jobs;
 }

@@ -12,6 +12,7 @@
 #include "compiler/options.h"
 #include "compiler/reentry.h"
 #include "compiler/task.h"
+#include "compiler/program_graphs.h"
 #include "ir/network.h"
 #include "ir/program.h"
 
@@ -45,9 +46,9 @@ struct KernelJobs {
 // Places, proposes and chooses.
 class KernelLister {
  public:
-  // All of these must outlive it. `planned` may be empty: it is called for each task whose kernel was chosen, one call
+  // `options` and `reentry` must outlive it. `planned` may be empty: it is called for each task whose kernel was chosen, one call
   // at a time.
-  KernelLister(const Network& network, const CompileOptions& options, const Reentry& reentry,
+  KernelLister(const ProgramGraphs& graphs, const CompileOptions& options, const Reentry& reentry,
                const std::function<void(int done, int all, const std::string& what)>& planned);
 
   // Where kernels are chosen together, with what is known of their code; then the list may be made again when more is
@@ -55,7 +56,7 @@ class KernelLister {
   KernelJobs list(const CodeSizes& measured = {}) const;
 
  private:
-  const Network& network_;
+  ProgramGraphs graphs_;
   const CompileOptions& options_;
   std::shared_ptr<const PlannedSteps> planned_;
 };

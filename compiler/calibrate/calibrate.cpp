@@ -44,7 +44,7 @@ std::int64_t layers(const Network& network) {
 class Calibration {
  public:
   Calibration(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
-              const CompiledGraph& compiled, const std::function<void(const CalibrateProgress&)>& progress)
+              const CompiledGraphs& compiled, const std::function<void(const CalibrateProgress&)>& progress)
       : network_(network), options_(options), asked_(asked), compiled_(compiled), progress_(progress) {}
 
   Calibrated run() {
@@ -104,14 +104,18 @@ class Calibration {
   // the bound as well.
   void hold_as_compiled(const SampleImages& images, const std::string& what, const std::vector<std::string>& ranked) {
     for (std::size_t kept = 0, more = 1;; more *= 2) {
-      const Network graph = compiled_(result_.precisions);
-      CompileOptions options = options_;
-      options.precisions = result_.precisions;
+      const ProgramGraphs graphs = compiled_(result_.precisions);
       plan_measuring(images);
-      const GraphRounding rounding(graph, options, images, StoredHalves::as_compiled, [&] { step(what); });
-      note_overflows(rounding);
+      result_.error = 0;
+      for (const ProgramGraphs::Shared& shared : graphs.shared_by(options_.batches)) {
+        CompileOptions options = options_;
+        options.precisions = result_.precisions;
+        options.batches = shared.batches;
+        const GraphRounding rounding(*shared.graph, options, images, StoredHalves::as_compiled, [&] { step(what); });
+        note_overflows(rounding);
+        if (beyond_.empty()) result_.error = std::max(result_.error, rounding.error(result_.precisions));
+      }
       if (!beyond_.empty()) return;
-      result_.error = rounding.error(result_.precisions);
       if (result_.error <= asked_.max_error || !leaves_open(asked_.precisions)) return;
       if (kept == ranked.size()) fail_bound(what, result_.error);
       for (std::size_t i = 0; i < more && kept < ranked.size(); ++i, ++kept) {
@@ -211,10 +215,10 @@ class Calibration {
     const int errors =
         leaves_open(asked_.precisions) ? 2 + static_cast<int>(std::bit_width(static_cast<unsigned>(layers(graph)))) : 1;
     total_ += images.count * (1 + graphs() * errors);
-    if (!network_.separate) total_ += images.count * (1 + graphs());
+    if (!network_.separate) total_ += images.count * 2 * graphs();
   }
-  // Of the graph that is compiled: the exact pass and error() once.
-  void plan_measuring(const SampleImages& images) { total_ = std::max(total_, done_ + images.count * (1 + graphs())); }
+  // Of the graphs that are compiled, of which each batch size may have one: the exact pass and error() once.
+  void plan_measuring(const SampleImages& images) { total_ = std::max(total_, done_ + images.count * 2 * graphs()); }
   // Batch sizes have formats of their own.
   int graphs() const { return static_cast<int>(options_.batches.size()); }
 
@@ -226,7 +230,7 @@ class Calibration {
   const Network& network_;
   const CompileOptions& options_;
   const CalibrateOptions& asked_;
-  const CompiledGraph& compiled_;
+  const CompiledGraphs& compiled_;
   const std::function<void(const CalibrateProgress&)>& progress_;
   Calibrated result_;
   std::vector<Overflow> beyond_;  // in a precision that was asked for
@@ -236,7 +240,7 @@ class Calibration {
 }  // namespace
 
 Calibrated calibrate(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
-                     const CompiledGraph& compiled, const std::function<void(const CalibrateProgress&)>& progress) {
+                     const CompiledGraphs& compiled, const std::function<void(const CalibrateProgress&)>& progress) {
   return Calibration(network, options, asked, compiled, progress).run();
 }
 

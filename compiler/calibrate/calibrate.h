@@ -12,6 +12,7 @@
 
 #include "compiler/burin/compiler.hpp"
 #include "compiler/options.h"
+#include "compiler/program_graphs.h"
 #include "ir/network.h"
 
 namespace burin {
@@ -38,15 +39,15 @@ struct Calibrated {
   std::string note;                         // what was measured and decided, in a sentence
 };
 
-// The graph that a network with such precisions is compiled as: passes that join layers go by estimates.
-using CompiledGraph = std::function<Network(const LayerPrecisions& precisions)>;
+// The graphs that a network with such precisions is compiled as: passes that join layers go by estimates.
+using CompiledGraphs = std::function<ProgramGraphs(const LayerPrecisions& precisions)>;
 
-// `network` is as simple as it gets, but that each layer is one by itself, and `compiled` makes a graph of the same
+// `network` is as simple as it gets, but that each layer is one by itself, and `compiled` makes graphs of the same
 // inputs and outputs of it, on which the bound is held; where the layers are separate it is of each by itself, and
 // nothing is joined. `options` say batch sizes and layouts. Throws Error(bad_input) for inputs that do not fit the
 // network, Error(unsupported) where a tensor overflows in a precision that was asked for, or where the bound cannot be
 // kept. `progress` may be empty.
 Calibrated calibrate(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
-                     const CompiledGraph& compiled, const std::function<void(const CalibrateProgress&)>& progress);
+                     const CompiledGraphs& compiled, const std::function<void(const CalibrateProgress&)>& progress);
 
 }  // namespace burin

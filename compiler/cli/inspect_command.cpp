@@ -21,6 +21,7 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/network/memory_plan.h"
 #include "compiler/network/passes.h"
+#include "compiler/program_graphs.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -219,6 +220,21 @@ std::string print_passes(const std::vector<PassRecord>& passes) {
   return table.print();
 }
 
+// As compile has it for each batch size.
+ProgramGraphs simplified(const Network& network, const CompileOptions& options,
+                         std::map<int, std::vector<PassRecord>>& passes) {
+  ProgramGraphs graphs;
+  for (const int batch : options.batches) {
+    CompileOptions of_batch = options;
+    of_batch.batches = {batch};
+    const auto record = [&](const std::string& pass, const Network& left, int changes) {
+      passes[batch].push_back({pass, changes, left.operators.size()});
+    };
+    graphs.add(batch, simplify(network, record, graph_choices(of_batch)));
+  }
+  return graphs;
+}
+
 nlohmann::ordered_json passes_json(const std::vector<PassRecord>& passes) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const PassRecord& record : passes) {
@@ -275,7 +291,9 @@ int inspect(const InspectArguments& arguments) {
   std::string about;
   std::vector<InspectRow> rows;
   Network network;  // of a model or of weights
-  std::vector<PassRecord> passes;
+  ProgramGraphs graphs{Network()};
+  std::map<int, std::vector<PassRecord>> passes;  // of each batch size
+  std::vector<int> batches;
   std::vector<Program> programs;  // without kernels, one for each batch size
   Package package;
   const std::optional<std::string>& layer_glob = arguments.import.options.layer_glob;
@@ -311,28 +329,35 @@ int inspect(const InspectArguments& arguments) {
       fail(ErrorKind::usage, "{}: no graph was read from {}; only an ONNX model, of which all layers are read, has one",
            option, arguments.input);
     }
-    if (arguments.simplify) {
-      const auto record = [&](const std::string& pass, const Network& left, int changes) {
-        passes.push_back({pass, changes, left.operators.size()});
-      };
-      network = simplify(std::move(network), record, graph_choices(options));
-    }
+    batches = options.batches;
+    graphs = arguments.simplify ? simplified(network, options, passes) : ProgramGraphs(std::move(network));
     if (arguments.memory) {
-      for (const int batch : options.batches) {
-        programs.push_back(plan_network(in_formats(network, options, batch), std::string(kNetworkName), batch));
+      for (const int batch : batches) {
+        programs.push_back(
+            plan_network(in_formats(graphs.of(batch), options, batch), std::string(kNetworkName), batch));
       }
     }
-    rows = rows_of_network(network, options);
+    rows = rows_of_network(graphs, options);
     about = fmt::format("{}: planned for {}", arguments.input, options.archs.front());
   }
   // Whoever names layers wants to see those.
   const bool whole = !holds_layers(package.manifest) && !layer_glob;
-  const bool graph = !network.operators.empty() && !network.separate;
+  const bool graph = !graphs.any().operators.empty() && !graphs.any().separate;
+  const std::vector<ProgramGraphs::Shared> shown =
+      graph ? graphs.shared_by(batches) : std::vector<ProgramGraphs::Shared>();
   if (arguments.json) {
     nlohmann::ordered_json document = {{"input", arguments.input}, {"rows", nlohmann::ordered_json::array()}};
     for (const InspectRow& row : rows) document["rows"].push_back(to_json(row));
-    if (graph) document["graph"] = graph_json(network);
-    if (arguments.simplify) document["passes"] = passes_json(passes);
+    const auto add_graph = [&](nlohmann::ordered_json& entry, const ProgramGraphs::Shared& of) {
+      entry["graph"] = graph_json(*of.graph);
+      if (arguments.simplify) entry["passes"] = passes_json(passes[of.batches.front()]);
+    };
+    if (shown.size() == 1) add_graph(document, shown.front());
+    for (const ProgramGraphs::Shared& of : shown.size() > 1 ? shown : std::vector<ProgramGraphs::Shared>()) {
+      nlohmann::ordered_json& entry = document["graphs"].emplace_back();
+      entry["batches"] = of.batches;
+      add_graph(entry, of);
+    }
     if (!programs.empty()) {
       document["memory"] = nlohmann::ordered_json::array();
       for (const Program& program : programs) document["memory"].push_back(to_json(program));
@@ -341,8 +366,11 @@ int inspect(const InspectArguments& arguments) {
     print_data(json_output(document));
   } else {
     print_data(about + "\n");
-    if (arguments.simplify) print_data(print_passes(passes) + "\n");
-    if (graph) print_data(print(network) + "\n");
+    for (const ProgramGraphs::Shared& of : shown) {
+      if (shown.size() > 1) print_data(fmt::format("graph for batch {}\n\n", fmt::join(of.batches, ", ")));
+      if (arguments.simplify) print_data(print_passes(passes[of.batches.front()]) + "\n");
+      print_data(print(*of.graph) + "\n");
+    }
     for (const Program& program : programs) print_data(print(program) + "\n");
     if (whole) print_data(print_network(package.manifest, arguments.arch, arguments.memory) + "\n");
     if (!rows.empty()) print_data(print_table(rows));

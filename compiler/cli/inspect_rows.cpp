@@ -160,35 +160,36 @@ std::vector<InspectRow> rows_of_package(const Package& package, const std::optio
   return rows;
 }
 
-std::vector<InspectRow> rows_of_network(const Network& network, const CompileOptions& options) {
+std::vector<InspectRow> rows_of_network(const ProgramGraphs& graphs, const CompileOptions& options) {
   std::vector<InspectRow> rows;
   ProgressBar progress("planning");
   // Kernels are those of programs: their tensors are in the formats that follow from the batch size.
   std::map<int, Network> formatted;
-  std::map<std::pair<std::size_t, int>, Task> tasks;  // of a layer and a batch size, in that order
-  for (const int batch : options.batches) {
-    const auto [entry, is_new] = formatted.try_emplace(batch, in_formats(network, options, batch));
-    const std::vector<ConvLayer>& layers = entry->second.layers;
-    for (Task& task : layer_tasks(entry->second, options, batch)) {
-      if (task.layer == nullptr) continue;
-      const auto number = static_cast<std::size_t>(task.layer - layers.data());
-      tasks.try_emplace({number, batch}, std::move(task));
+  std::vector<Task> tasks;
+  for (const ProgramGraphs::Shared& shared : graphs.shared_by(options.batches)) {
+    std::map<std::pair<std::size_t, int>, Task> of_graph;  // of a layer and a batch size, in that order
+    for (const int batch : shared.batches) {
+      const Network& made = formatted.try_emplace(batch, in_formats(*shared.graph, options, batch)).first->second;
+      for (Task& task : layer_tasks(made, options, batch)) {
+        if (task.layer == nullptr) continue;
+        const auto number = static_cast<std::size_t>(task.layer - made.layers.data());
+        of_graph.try_emplace({number, batch}, std::move(task));
+      }
     }
+    for (auto& [key, task] : of_graph) tasks.push_back(std::move(task));
   }
-  std::vector<const Task*> listed;
-  for (const auto& [key, task] : tasks) listed.push_back(&task);
-  rows.resize(listed.size());
+  rows.resize(tasks.size());
   std::mutex mutex;
   int done = 0;
-  for_each_parallel(listed.size(), options.jobs, [&](std::size_t i) {
-    const Task& task = *listed[i];
+  for_each_parallel(tasks.size(), options.jobs, [&](std::size_t i) {
+    const Task& task = tasks[i];
     const Candidate candidate = cached_choice(task, options).candidate;
     const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
     rows[i] = {describe_kernel(task, candidate, recipe, candidate.symbol).kernel};
     const std::lock_guard lock(mutex);
     ++done;
-    progress.update(done, static_cast<int>(listed.size()), task.name);
-    progress.finished(fmt::format("{} b{} ({} of {})", task.name, task.batch, done, listed.size()));
+    progress.update(done, static_cast<int>(tasks.size()), task.name);
+    progress.finished(fmt::format("{} b{} ({} of {})", task.name, task.batch, done, tasks.size()));
   });
   return rows;
 }

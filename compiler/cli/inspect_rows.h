@@ -9,6 +9,7 @@
 
 #include "compiler/cli/arguments.h"
 #include "compiler/options.h"
+#include "compiler/program_graphs.h"
 #include "ir/package/device_memory.h"
 #include "ir/package/package.h"
 
@@ -47,7 +48,7 @@ std::vector<InspectRow> rows_of_package(const Package& package, const std::optio
                                         const std::optional<std::string>& arch);
 
 // Imports nothing more; analyses and chooses, for each layer by itself.
-std::vector<InspectRow> rows_of_network(const Network& network, const CompileOptions& options);
+std::vector<InspectRow> rows_of_network(const ProgramGraphs& graphs, const CompileOptions& options);
 
 // "5.1 MB (code 1.2 MB, weights 3.4 MB, arena 0.5 MB, scratch 0 B); the layers' weights are 12.0 MB dense, ..."
 std::string memory_text(const MemorySum& sum);

@@ -132,7 +132,7 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
     const auto compiled = [&](const LayerPrecisions& precisions) {
       CompileOptions as_compiled = options;
       as_compiled.precisions = precisions;
-      return prepare_graph(network, std::nullopt, graph_choices(as_compiled));
+      return prepare_graphs(network, as_compiled);
     };
     Calibrated found = calibrate(prepare_graph(network, std::nullopt, graph_choices(apart)), options, calibration,
                                  compiled, watch.calibrating);
@@ -155,11 +155,13 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
   }
   if (!settings.activation_sparsity.empty() || !settings.activations.empty()) {
     check_options(network, options);
-    const Network graph = prepare_graph(network, std::nullopt, graph_choices(options));
-    options.activation_zeros = zeros_of(graph, settings, watch);
+    const ProgramGraphs graphs = prepare_graphs(network, options);
+    for (const ProgramGraphs::Shared& shared : graphs.shared_by(options.batches)) {
+      options.activation_zeros.merge(zeros_of(*shared.graph, settings, watch));
+    }
   }
   if (settings.tune > 0) {
-    TunedNetwork tuned = tune_on_gpu(prepare_graph(network, std::nullopt, graph_choices(options)), options,
+    TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options,
                                      settings.tune, settings.tune_seconds, watch.tuning);
     options.tuned = std::move(tuned.kernels);
     std::ranges::move(tuned.notes, std::back_inserter(notes));

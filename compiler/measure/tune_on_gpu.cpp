@@ -151,7 +151,7 @@ void check_assembler(const MeasuringCommand& command) {
        find_assembler().note);
 }
 
-TunedNetwork tune_on_gpu(const Network& network, const CompileOptions& options, int plans, double budget_s,
+TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& options, int plans, double budget_s,
                          const std::function<void(const TuneProgress&)>& progress) {
   GpuMeasurer measurer(options.archs);
   TunedNetwork tuned;
@@ -162,7 +162,7 @@ TunedNetwork tune_on_gpu(const Network& network, const CompileOptions& options, 
   check_assembler({});
   const TuneOptions tune_options{.plans = plans, .budget_s = budget_s, .jobs = options.jobs};
   const std::string arch = measurer.device().arch;
-  const TuningTasks tuning = tuning_tasks(network, options);
+  const TuningTasks tuning = tuning_tasks(graphs, options);
   const std::vector<Task>& tasks = tuning.tasks;
   tuned.kernels = tune_tasks(
       tasks, options, tune_options,

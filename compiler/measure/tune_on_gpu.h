@@ -53,7 +53,7 @@ void check_assembler(const MeasuringCommand& command);
 // Kernels for all convolutions of `network` and options.batches, as many as `budget_s` seconds suffice for. Throws
 // Error(device) without a GPU of one of options.archs, Error(unsupported) without an assembler. `progress` may be
 // empty.
-TunedNetwork tune_on_gpu(const Network& network, const CompileOptions& options, int plans, double budget_s,
+TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& options, int plans, double budget_s,
                          const std::function<void(const TuneProgress&)>& progress);
 
 }  // namespace burin

@@ -169,15 +169,18 @@ class Tuner {
 
 }  // namespace
 
-TuningTasks tuning_tasks(const Network& network, const CompileOptions& options) {
+TuningTasks tuning_tasks(const ProgramGraphs& graphs, const CompileOptions& options) {
   TuningTasks tuning;
   std::vector<std::vector<Task>> of_batches;
+  std::size_t most = 0;
   for (const int batch : options.batches) {
-    const Network& formatted = tuning.networks.emplace_back(in_formats(network, options, batch));
-    of_batches.push_back(layer_tasks(formatted, options, batch));
+    const Network& formatted = tuning.networks.emplace_back(in_formats(graphs.of(batch), options, batch));
+    most = std::max(most, of_batches.emplace_back(layer_tasks(formatted, options, batch)).size());
   }
-  for (std::size_t i = 0; i < of_batches.front().size(); ++i) {
-    for (std::vector<Task>& tasks : of_batches) tuning.tasks.push_back(std::move(tasks[i]));
+  for (std::size_t i = 0; i < most; ++i) {
+    for (std::vector<Task>& tasks : of_batches) {
+      if (i < tasks.size()) tuning.tasks.push_back(std::move(tasks[i]));
+    }
   }
   return tuning;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/options.h"
+#include "compiler/program_graphs.h"
 #include "compiler/task.h"
 #include "compiler/tune/measurer.h"
 #include "ir/package/package.h"
@@ -39,7 +40,7 @@ struct TuningTasks {
   std::deque<Network> networks;  // that the tasks refer to
   std::vector<Task> tasks;
 };
-TuningTasks tuning_tasks(const Network& network, const CompileOptions& options);
+TuningTasks tuning_tasks(const ProgramGraphs& graphs, const CompileOptions& options);
 
 // The fastest kernel for each task, in their order; those with the most work are measured first, and those that the
 // time did not suffice for are left out. The measurer's architecture is one of `options.archs`. `progress` may be

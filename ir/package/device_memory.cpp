@@ -28,9 +28,11 @@ class LoadedSum {
  public:
   explicit LoadedSum(MemorySum& sum) : sum_(sum) {}
 
-  void add(const StepMemory& step) {
+  // `of_network`: whether the step is one of the first program of its network or layer. Programs may have joined
+  // other layers, of which each has all weights.
+  void add(const StepMemory& step, bool of_network) {
     const Kernel& kernel = *step.kernel;
-    if (step.forms && layers_.insert(kernel.op).second) sum_.forms += *step.forms;
+    if (of_network && step.forms && layers_.insert(kernel.op).second) sum_.forms += *step.forms;
     if (!symbols_.insert(kernel.symbol).second) return;
     if (step.loaded.code_bytes < 0) ++sum_.kernels_without_code;
     const std::optional<std::string> shared = kernel.shared_code();
@@ -96,15 +98,17 @@ DeviceMemory device_memory(const Manifest& manifest, const std::optional<std::st
   const ManifestIndex index(manifest);
   DeviceMemory memory;
   LoadedSum all(memory.sum);
+  std::set<std::string> names;
   for (const Program& program : manifest.programs) {
     ProgramMemory& made = memory.programs.emplace_back(ProgramMemory{.program = &program, .steps = {}, .sum = {}});
     LoadedSum loaded(made.sum);
+    const bool is_first = names.insert(program.name).second;
     for (const Step& step : program.steps) {
       const Kernel& kernel = index.kernel(step.kernel);
       made.steps.push_back(
           {&kernel, memory_of(kernel, arch), scratch_bytes(kernel, program.batch), weight_forms(kernel)});
-      loaded.add(made.steps.back());
-      all.add(made.steps.back());
+      loaded.add(made.steps.back(), true);
+      all.add(made.steps.back(), is_first);
     }
     made.sum.arena_bytes = program.arena_bytes;
     made.sum.scratch_bytes = program_scratch(program, made.steps);

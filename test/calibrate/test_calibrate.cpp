@@ -60,8 +60,8 @@ CompileOptions options_of(const AskedPrecisions& asked, int batch) {
 }
 
 // Nothing is joined.
-CompiledGraph as_it_is(const Network& network) {
-  return [network](const LayerPrecisions&) { return network; };
+CompiledGraphs as_it_is(const Network& network) {
+  return [network](const LayerPrecisions&) { return ProgramGraphs(network); };
 }
 
 Calibrated calibrate_with(const Network& network, const CalibrateOptions& asked, int batch = 8) {
