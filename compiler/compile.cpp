@@ -128,7 +128,9 @@ class NetworkCompiler {
     CodeSizes known;
     std::optional<CompileResult> smallest;
     for (int round = 0; round < kMostRounds; ++round) {
-      CompileResult made = compile(lister.list(known));
+      std::optional<KernelJobs> jobs = chosen(lister, known, smallest);
+      if (!jobs) break;
+      CompileResult made = compile(*std::move(jobs));
       const std::int64_t bytes = made.choice->bytes = device_bytes(made.package.manifest, options_);
       const bool more = note_code(made.package.manifest, known);
       if (!smallest || bytes < smallest->choice->bytes) smallest = std::move(made);
@@ -142,6 +144,18 @@ class NetworkCompiler {
          "--memory-limit of {} bytes: as compiled the network takes {}, and no other choice of kernels was found that "
          "takes less; a larger limit, or fewer or smaller batch sizes, would do",
          *options_.memory_limit, bytes);
+  }
+
+  // Nothing: by what is known by now no choice is within the limit, and what was made before is.
+  std::optional<KernelJobs> chosen(const KernelLister& lister, const CodeSizes& known,
+                                   const std::optional<CompileResult>& smallest) const {
+    try {
+      return lister.list(known);
+    } catch (const Error& error) {
+      const bool kept = smallest && options_.memory_limit && smallest->choice->bytes <= *options_.memory_limit;
+      if (error.kind() != ErrorKind::unsupported || !kept) throw;
+      return std::nullopt;
+    }
   }
 
   // What the zeros of the inputs are worth, where they are known.

@@ -248,7 +248,9 @@ void KernelCache::store_choice(const std::string& key, const Choice& choice) con
   }
   text += choice.candidate.plan;
   try {
-    write_file_atomically(choice_path(key).string(), fmt::format("{}\n{}", content_hash({key, text}), text));
+    // One that is damaged is none, and is made again.
+    write_file_atomically(choice_path(key).string(), fmt::format("{}\n{}", content_hash({key, text}), text),
+                          Durability::left_to_system);
   } catch (const Error& fault) {
     if (fault.kind() == ErrorKind::internal) throw;  // else the choice is made again
   }
@@ -267,10 +269,13 @@ namespace {
 
 // Names all that a choice depends on. `tuned`: what was measured; null: the models alone count.
 std::string choice_key(const Task& task, const CompileOptions& options, const TunedKernel* tuned) {
-  const std::string measured =
-      tuned == nullptr ? "" : fmt::format("{} {}", tuned->candidate.estimate.us, tuned->candidate.plan);
+  const std::string measured = tuned == nullptr ? ""
+                                                : fmt::format("{} {} {}", tuned->candidate.provider,
+                                                              tuned->candidate.estimate.us, tuned->candidate.plan);
   const std::string zeros = task.zeros ? fmt::format("{}", fmt::join(task.zeros->dead, " ")) : "";
-  return content_hash({program_hash(), task_hash(task), options.kernels.of(task.name),
+  // What is kept in memory alone is of no other program.
+  const std::string program = options.cache->keeps_kernels() ? program_hash() : "";
+  return content_hash({program, task_hash(task), options.kernels.all, options.kernels.of(task.name),
                        options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan, measured, zeros});
 }
 

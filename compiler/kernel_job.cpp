@@ -103,8 +103,8 @@ class PlannedSteps {
       if (reentry_.is_for(task)) return;
       names.push_back(task.name);
     }
-    fail(ErrorKind::usage, "--from {}={}: no kernel of {} has the name '{}'{}", reentry_.op, reentry_.path,
-         source_, reentry_.op, did_you_mean(reentry_.op, names));
+    fail(ErrorKind::usage, "--from {}={}: no kernel of {} has the name '{}'{}", reentry_.op, reentry_.path, source_,
+         reentry_.op, did_you_mean(reentry_.op, names));
   }
 
   // Side by side: planning takes its time.
@@ -147,7 +147,7 @@ class PlannedSteps {
   std::vector<std::size_t> program_of_;  // of each task
   std::vector<Choice> choices_;          // of each task, by itself
   std::unique_ptr<NetworkChooser> chooser_;
-  PlanCost cost_;  // of all programs
+  PlanCost cost_;                        // of all programs
   const Network* last_graph_ = nullptr;  // of the program before, of the same name
 };
 

@@ -10,9 +10,9 @@
 #include "compiler/choose/choose.h"
 #include "compiler/choose/network_choice.h"
 #include "compiler/options.h"
+#include "compiler/program_graphs.h"
 #include "compiler/reentry.h"
 #include "compiler/task.h"
-#include "compiler/program_graphs.h"
 #include "ir/network.h"
 #include "ir/program.h"
 
@@ -46,8 +46,8 @@ struct KernelJobs {
 // Places, proposes and chooses.
 class KernelLister {
  public:
-  // `options` and `reentry` must outlive it. `planned` may be empty: it is called for each task whose kernel was chosen, one call
-  // at a time.
+  // `options` and `reentry` must outlive it. `planned` may be empty: it is called for each task whose kernel was
+  // chosen, one call at a time.
   KernelLister(const ProgramGraphs& graphs, const CompileOptions& options, const Reentry& reentry,
                const std::function<void(int done, int all, const std::string& what)>& planned);
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "compiler/calibrate/graph_rounding.h"
 #include "compiler/reference.h"
@@ -45,7 +46,12 @@ class Calibration {
  public:
   Calibration(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
               const CompiledGraphs& compiled, const std::function<void(const CalibrateProgress&)>& progress)
-      : network_(network), options_(options), asked_(asked), compiled_(compiled), progress_(progress) {}
+      : network_(network), options_(options), asked_(asked), compiled_(compiled), progress_(progress) {
+    for (const ConvLayer& layer : network.layers) names_.insert(layer.name);
+    for (const Operator& op : network.operators) {
+      if (std::holds_alternative<Linear>(op.kind)) names_.insert(op.name);
+    }
+  }
 
   Calibrated run() {
     result_.precisions = options_.precisions;
@@ -94,17 +100,35 @@ class Calibration {
   // In precisions that were asked for.
   void note_overflows(const GraphRounding& rounding) {
     for (const Overflow& overflow : rounding.overflows()) {
-      if (!std::ranges::all_of(overflow.layers, [&](const std::string& layer) { return is_open(layer); })) {
-        beyond_.push_back(overflow);
+      const auto is_it = [&](const Overflow& known) {
+        return known.tensor == overflow.tensor && known.of_weights == overflow.of_weights &&
+               known.element == overflow.element;
+      };
+      const bool left_open =
+          std::ranges::all_of(overflow.layers, [&](const std::string& layer) { return is_open(layer); });
+      if (!left_open && std::ranges::none_of(beyond_, is_it)) beyond_.push_back(overflow);
+    }
+  }
+
+  // Keeps the layers that overflow in a graph that is compiled, but for such as were joined. Whether there are any.
+  bool keep_overflows(const GraphRounding& rounding) {
+    bool kept = false;
+    for (const Overflow& overflow : rounding.overflows()) {
+      for (const std::string& layer : overflow.layers) {
+        if (!is_open(layer) || !names_.contains(layer) || result_.kept.contains(layer)) continue;
+        keep(layer, reason_of(overflow));
+        kept = true;
       }
     }
+    return kept;
   }
 
   // Measures the graph that is compiled, and keeps more layers in FP32, of those that are `ranked`, until it is within
   // the bound as well.
   void hold_as_compiled(const SampleImages& images, const std::string& what, const std::vector<std::string>& ranked) {
-    for (std::size_t kept = 0, more = 1;; more *= 2) {
+    for (std::size_t kept = 0, more = 1;;) {
       const ProgramGraphs graphs = compiled_(result_.precisions);
+      bool overflows = false;
       plan_measuring(images);
       result_.error = 0;
       for (const ProgramGraphs::Shared& shared : graphs.shared_by(options_.batches)) {
@@ -113,14 +137,17 @@ class Calibration {
         options.batches = shared.batches;
         const GraphRounding rounding(*shared.graph, options, images, StoredHalves::as_compiled, [&] { step(what); });
         note_overflows(rounding);
+        overflows = keep_overflows(rounding) || overflows;
         if (beyond_.empty()) result_.error = std::max(result_.error, rounding.error(result_.precisions));
       }
       if (!beyond_.empty()) return;
+      if (overflows) continue;
       if (result_.error <= asked_.max_error || !leaves_open(asked_.precisions)) return;
       if (kept == ranked.size()) fail_bound(what, result_.error);
       for (std::size_t i = 0; i < more && kept < ranked.size(); ++i, ++kept) {
         keep(ranked[kept], "with fewer layers in FP32 the network, as it is compiled, is beyond --max-error");
       }
+      more *= 2;
     }
   }
 
@@ -234,6 +261,7 @@ class Calibration {
   const std::function<void(const CalibrateProgress&)>& progress_;
   Calibrated result_;
   std::vector<Overflow> beyond_;  // in a precision that was asked for
+  std::set<std::string> names_;   // of the network's layers
   int done_ = 0, total_ = 0;
 };
 

@@ -197,6 +197,21 @@ struct NetworkChooser::Impl {
     return static_cast<std::int64_t>(sum);
   }
 
+  // What of the kernels' code counts several times, while those with the same plan share it (Kernel::shared_code()).
+  std::int64_t shared_code_bytes(const std::vector<const KernelProposal*>& chosen, const CodeSizes& measured) const {
+    std::set<std::string> operators, plans;
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Candidate& candidate = chosen[i]->candidate;
+      const std::string plan = candidate.provider + "\n" + candidate.plan;
+      if (candidate.provider == kBakedProvider || !operators.insert(steps[i].task->name + "\n" + plan).second) continue;
+      if (plans.insert(plan).second) continue;
+      const auto found = measured.find(key_of(*steps[i].task, *chosen[i]));
+      sum += found != measured.end() ? found->second : chosen[i]->memory.code_bytes;
+    }
+    return sum;
+  }
+
   // Adds the step's proposal to what the steps before it have.
   KernelSet with(const KernelSet& before, std::size_t step, int index, std::int64_t code) const {
     const Task& task = *steps[step].task;
@@ -297,13 +312,16 @@ NetworkChoice NetworkChooser::choose(const CodeSizes& measured) const {
   if (const std::optional<std::int64_t> limit = impl.options.memory_limit) {
     if (least.bytes <= *limit) {
       if (impl.options.objective == Objective::time) taken = least_time(problem, *limit, least);
-    } else if (least.bytes - impl.uncertain_bytes(chosen_by(least.chosen), measured) > *limit) {
-      const std::int64_t shared = problem.shared_bytes(least.chosen);
-      fail(
-          ErrorKind::unsupported,
-          "--memory-limit of {} bytes: the network takes {} bytes at least{}: {} for kernels and their weights, and {} "
-          "to work in; fewer or smaller batch sizes take less",
-          *limit, least.bytes, measured.empty() ? ", by estimate" : "", least.bytes - shared, shared);
+    } else {
+      const std::vector<const KernelProposal*> chosen = chosen_by(least.chosen);
+      const std::int64_t bytes = least.bytes - impl.shared_code_bytes(chosen, measured);
+      if (bytes - impl.uncertain_bytes(chosen, measured) > *limit) {
+        const std::int64_t to_work_in = problem.shared_bytes(least.chosen);
+        fail(ErrorKind::unsupported,
+             "--memory-limit of {} bytes: the network takes {} bytes at least{}: {} for kernels and their weights, and "
+             "{} to work in; fewer or smaller batch sizes take less",
+             *limit, bytes, measured.empty() ? ", by estimate" : "", bytes - to_work_in, to_work_in);
+      }
     }
   }
   result.us = taken.us;

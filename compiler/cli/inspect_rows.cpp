@@ -167,13 +167,15 @@ std::vector<InspectRow> rows_of_network(const ProgramGraphs& graphs, const Compi
   std::map<int, Network> formatted;
   std::vector<Task> tasks;
   for (const ProgramGraphs::Shared& shared : graphs.shared_by(options.batches)) {
-    std::map<std::pair<std::size_t, int>, Task> of_graph;  // of a layer and a batch size, in that order
-    for (const int batch : shared.batches) {
+    std::map<std::pair<std::size_t, std::size_t>, Task>
+        of_graph;  // of a layer and a batch size, in the order asked for
+    for (std::size_t i = 0; i < shared.batches.size(); ++i) {
+      const int batch = shared.batches[i];
       const Network& made = formatted.try_emplace(batch, in_formats(*shared.graph, options, batch)).first->second;
       for (Task& task : layer_tasks(made, options, batch)) {
         if (task.layer == nullptr) continue;
         const auto number = static_cast<std::size_t>(task.layer - made.layers.data());
-        of_graph.try_emplace({number, batch}, std::move(task));
+        of_graph.try_emplace({number, i}, std::move(task));
       }
     }
     for (auto& [key, task] : of_graph) tasks.push_back(std::move(task));

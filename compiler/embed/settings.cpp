@@ -129,13 +129,15 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
     // Each convolution is measured by itself: one that is kept in FP32 is a part of none.
     CompileOptions apart = options;
     apart.siblings = false;
+    GraphChoices nothing_joined = graph_choices(apart);
+    nothing_joined.windowed = [](const ConvLayer&, const ConvLayer&, const ConvLayer&) { return false; };
     const auto compiled = [&](const LayerPrecisions& precisions) {
       CompileOptions as_compiled = options;
       as_compiled.precisions = precisions;
       return prepare_graphs(network, as_compiled);
     };
-    Calibrated found = calibrate(prepare_graph(network, std::nullopt, graph_choices(apart)), options, calibration,
-                                 compiled, watch.calibrating);
+    Calibrated found = calibrate(prepare_graph(network, std::nullopt, nothing_joined), options, calibration, compiled,
+                                 watch.calibrating);
     options.precisions = std::move(found.precisions);
     options.kept = std::move(found.kept);
     notes.push_back(std::move(found.note));
@@ -161,8 +163,8 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
     }
   }
   if (settings.tune > 0) {
-    TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options,
-                                     settings.tune, settings.tune_seconds, watch.tuning);
+    TunedNetwork tuned =
+        tune_on_gpu(prepare_graphs(network, options), options, settings.tune, settings.tune_seconds, watch.tuning);
     options.tuned = std::move(tuned.kernels);
     std::ranges::move(tuned.notes, std::back_inserter(notes));
   }

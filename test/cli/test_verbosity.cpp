@@ -58,7 +58,8 @@ TEST_CASE("verbose_has_a_line_for_each_kernel") {
   }
   const Outcome verified = run_with({"verify", folder / "p.burin", "--against", folder / "w.safetensors"}, "-v");
   CHECK_THAT(verified.err, Contains("burin: verifying: a b1 (") && Contains("burin: verifying: b b1 ("));
-  CHECK_THAT(run_with({"inspect", folder / "w.safetensors"}, "-v").err, Contains("burin: planning: b b1 (2 of 2)"));
+  CHECK_THAT(run_with({"inspect", folder / "w.safetensors"}, "-v").err,
+             Contains("burin: planning: b b1 (") && Contains("(2 of 2)"));
 }
 
 TEST_CASE("verbose_has_a_line_for_each_step_of_a_network") {

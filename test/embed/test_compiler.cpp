@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "compiler/burin/compiler.hpp"
+#include "ir/package/device_memory.h"
 #include "ir/package/package.h"
 #include "test/catch.h"
 #include "test/import/onnx_model.h"
@@ -62,6 +63,24 @@ std::string deep_model_bytes() {
   return model.bytes();
 }
 
+// A convolution and a depthwise one behind it.
+std::string pair_model_bytes() {
+  constexpr int kChannels = 64, kExtent = 14;
+  burin_test::OnnxModel model = burin_test::OnnxModel::of_image({kChannels, kExtent, kExtent});
+  std::vector<float> wide(std::size_t{kChannels} * kChannels), deep(std::size_t{kChannels} * 9);
+  for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = 0.03F * static_cast<float>(static_cast<int>(i * 7 % 11) - 5);
+  for (std::size_t i = 0; i < deep.size(); ++i) deep[i] = 0.3F * static_cast<float>(static_cast<int>(i * 5 % 7) - 3);
+  model.floats("pw_w", {kChannels, kChannels, 1, 1}, wide);
+  model.floats("dw_w", {kChannels, 1, 3, 3}, deep);
+  model.add_node("Conv", {"x", "pw_w"}, "pw").node.set_name("pw");
+  model.add_node("Conv", {"pw", "dw_w"}, "dw")
+      .set("pads", std::vector<std::int64_t>(4, 1))
+      .set("group", std::int64_t{kChannels})
+      .node.set_name("dw");
+  model.add_node("GlobalAveragePool", {"dw"}, "y");
+  return model.bytes();
+}
+
 int tensors_in_places(const burin::Program& program) {
   return static_cast<int>(std::ranges::count_if(
       program.buffers, [](const burin::Buffer& buffer) { return burin::has_places(buffer.format.layout); }));
@@ -95,6 +114,52 @@ TEST_CASE("embedded compiler: networks of few images are in nchw8, calibrated an
   const Compiled exact = compile(model, settings);
   for (const burin::Program& program : exact.package->manifest.programs) CHECK(tensors_in_places(program) == 0);
   CHECK(burin::verify(*exact.package, model, {.device = "host"}).passed);
+}
+
+TEST_CASE("embedded compiler: each batch size has a graph of its own") {
+  const Model model = Model::from_onnx(pair_model_bytes(), "pair.onnx");
+  CompileSettings settings;
+  settings.batches = {1, 8};
+  settings.precision = "fp16";
+  const auto layers_of = [&](const Compiled& made) {
+    std::vector<std::vector<std::string>> layers;
+    for (const burin::Program& program : made.package->manifest.programs) {
+      std::vector<std::string>& names = layers.emplace_back();
+      for (const burin::Step& step : program.steps) {
+        if (step.kind == "convolution") names.push_back(step.name);
+      }
+    }
+    return layers;
+  };
+  // For one image the depthwise layer is a part of the other's kernel; for eight no kernel has such a part.
+  const std::vector<std::string> joined = {"pw+dw"}, apart = {"pw", "dw"};
+  const Compiled made = compile(model, settings);
+  CHECK(layers_of(made) == std::vector<std::vector<std::string>>{joined, apart});
+  CHECK(burin::verify(*made.package, model, {.device = "host"}).passed);
+  // Both have all weights, which count once.
+  const burin::DeviceMemory memory = device_memory(made.package->manifest, std::nullopt);
+  REQUIRE(memory.programs.size() == 2);
+  CHECK(memory.sum.forms.csr_bytes == memory.programs.front().sum.forms.csr_bytes);
+  // The error is that of the worse graph.
+  settings.precision = "auto";
+  const Compiled measured = compile(model, settings);
+  CHECK(layers_of(measured) == layers_of(made));
+  CHECK(burin::verify(*measured.package, model, {.device = "host"}).passed);
+}
+
+TEST_CASE("embedded compiler: what stays in FP32 is no part of a layer with a depthwise one behind it") {
+  const Model network = Model::from_onnx(pair_model_bytes(), "pair.onnx");
+  CompileSettings settings;
+  settings.precision = "fp16";
+  settings.ptx = false;
+  const Compiled joined = compile(network, settings);
+  REQUIRE(joined.package->manifest.programs.front().steps.size() == 2);
+  settings.precision = "auto";
+  settings.max_error = 1e-6;
+  const Compiled made = compile(network, settings);
+  CHECK_THAT(made.notes.front(), Contains("2 of 2 layers stay in FP32"));
+  CHECK(made.package->manifest.programs.front().steps.size() == 3);
+  CHECK(burin::verify(*made.package, network, {.device = "host"}).passed);
 }
 
 TEST_CASE("embedded compiler: layers from memory are compiled and verified") {
