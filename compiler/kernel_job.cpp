@@ -172,8 +172,13 @@ class JobList {
 
  private:
   static bool is_same(const KernelJob& job, const Task& task, const Candidate& candidate) {
-    return job.task.op == task.op && job.candidate == candidate && job.task.reads == task.reads &&
-           job.task.writes == task.writes;
+    if (job.candidate != candidate || job.task.reads != task.reads || job.task.writes != task.writes) return false;
+    return job.task.op == task.op || source_of(job.task) == source_of(task);
+  }
+  // Of steps in different graphs, which compute the same where this is the same.
+  static std::string source_of(Task task) {
+    task.batch = 1;
+    return source_hash(task, "", "");
   }
 
   std::size_t kernel_of(const Task& task, const Choice& choice) {

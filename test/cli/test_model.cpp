@@ -94,6 +94,45 @@ TEST_CASE("inspect_memory_shows_steps_places_and_the_arena_for_each_batch_size")
   CHECK_THAT(outcome.out, Contains("batch 1: an arena of ") && Contains("batch 3: an arena of "));
 }
 
+TEST_CASE("inspect_simplify_shows_the_graphs_of_batch_sizes_that_have_their_own") {
+  constexpr int kChannels = 64, kExtent = 14;
+  const ScratchFolder folder;
+  OnnxModel model = OnnxModel::of_image({kChannels, kExtent, kExtent});
+  model.floats("pw_w", {kChannels, kChannels, 1, 1}, std::vector<float>(std::size_t{kChannels} * kChannels, 0.5F));
+  model.floats("dw_w", {kChannels, 1, 3, 3}, std::vector<float>(std::size_t{kChannels} * 9, 0.5F));
+  model.add_node("Conv", {"x", "pw_w"}, "between").node.set_name("pw");
+  model.add_node("Conv", {"between", "dw_w"}, "y")
+      .set("pads", std::vector<std::int64_t>(4, 1))
+      .set("group", std::int64_t{kChannels})
+      .node.set_name("dw");
+  write_file(folder / "pair.onnx", model.bytes());
+  const auto inspect = [&](const std::string& batches, bool json) {
+    std::vector<std::string> command = {"inspect", folder / "pair.onnx", "--simplify", "--precision", "fp16", "--batch",
+                                        batches};
+    if (json) command.emplace_back("--json");
+    const Outcome outcome = run_burin(command);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return outcome.out;
+  };
+  // For one image the depthwise convolution is a part of the other's kernel.
+  const auto one = nlohmann::json::parse(inspect("1", true));
+  CHECK_FALSE(one.contains("graphs"));
+  CHECK(one["rows"].size() == 1);
+  const auto both = nlohmann::json::parse(inspect("8,1", true));
+  CHECK_FALSE(both.contains("graph"));
+  REQUIRE(both["graphs"].size() == 2);
+  CHECK(both["graphs"][0]["batches"] == std::vector<int>{8});
+  CHECK(both["graphs"][1]["batches"] == std::vector<int>{1});
+  CHECK(both["graphs"][1]["graph"] == one["graph"]);
+  CHECK(both["graphs"][1]["passes"] == one["passes"]);
+  REQUIRE(both["rows"].size() == 3);
+  CHECK(both["rows"][0]["layer"] == "pw");
+  CHECK(both["rows"][0]["batch"] == 8);
+  CHECK(both["rows"][2]["layer"] == one["rows"][0]["layer"]);
+  CHECK_THAT(inspect("8,1", false), Contains("graph for batch 8\n") && Contains("graph for batch 1\n"));
+}
+
 TEST_CASE("inspect_memory_json_holds_the_plans") {
   const Outcome outcome = run_burin({"inspect", kModel, "--simplify", "--memory", "--json"});
   REQUIRE(outcome.exit_code == 0);
