@@ -47,37 +47,6 @@ std::vector<Program> finish_programs(KernelJobs& jobs, const std::vector<std::op
   return programs;
 }
 
-}  // namespace
-
-Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const GraphChoices& choices) {
-  std::optional<std::string> folder;
-  if (dump_dir) folder = (std::filesystem::path(*dump_dir) / "network").string();
-  Observer observer(folder, std::nullopt);
-  observer.observe("import", "00-import.txt", [&] { return print(network); });
-  int number = 0;
-  const auto observe = [&](const std::string& pass, const Network& left, int) {
-    observer.observe(pass, fmt::format("{:02}-{}.txt", ++number, pass), [&] { return print(left); });
-  };
-  return simplify(std::move(network), observe, choices);
-}
-
-ProgramGraphs prepare_graphs(const Network& network, const CompileOptions& options,
-                             const std::optional<std::string>& dump_dir) {
-  const bool one = network.separate || options.batches.size() == 1 || !options.asked_batches.empty();
-  if (one) return prepare_graph(network, dump_dir, graph_choices(options));
-  ProgramGraphs graphs;
-  for (const int batch : options.batches) {
-    CompileOptions of_batch = options;
-    of_batch.batches = {batch};
-    std::optional<std::string> folder;
-    if (dump_dir) folder = (std::filesystem::path(*dump_dir) / fmt::format("b{}", batch)).string();
-    graphs.add(batch, prepare_graph(network, folder, graph_choices(of_batch)));
-  }
-  return graphs;
-}
-
-namespace {
-
 // What a network takes with its kernels on the device, for the architecture on which it is most.
 std::int64_t device_bytes(const Manifest& manifest, const CompileOptions& options) {
   std::int64_t most = 0;

@@ -27,16 +27,6 @@ struct CompileResult {
   std::map<std::string, std::string> edited_modules;
 };
 
-// A graph as it is compiled: simplify(), each pass dumped to `dump_dir`/network, if there is one. `choices`: which
-// pools stay kernels of their own, and in which formats convolutions compute (compiler/network/passes.h).
-Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const GraphChoices& choices = {});
-
-// The graphs of all batch sizes, with choices by estimates. Each size has its own, but where programs for a range of
-// sizes were chosen by what one graph for all of them takes. Dumped as prepare_graph() does, for several batch sizes to
-// `dump_dir`/bBATCH/network.
-ProgramGraphs prepare_graphs(const Network& network, const CompileOptions& options,
-                             const std::optional<std::string>& dump_dir = std::nullopt);
-
 // `network`: as it was imported. `progress` may be empty; it is called from worker threads, one call at a time.
 CompileResult compile_network(Network network, const CompileOptions& options,
                               const std::function<void(const CompileProgress&)>& progress);

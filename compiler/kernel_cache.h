@@ -21,7 +21,7 @@ namespace burin {
 // Several threads may use one.
 class KernelCache {
  public:
-  // Of choices alone, in memory alone.
+  // This one keeps choices alone, in memory alone.
   KernelCache() = default;
   // The folder is made when the first entry is.
   KernelCache(std::filesystem::path folder, std::int64_t limit_bytes)

@@ -175,7 +175,7 @@ class JobList {
     if (job.candidate != candidate || job.task.reads != task.reads || job.task.writes != task.writes) return false;
     return job.task.op == task.op || source_of(job.task) == source_of(task);
   }
-  // Of steps in different graphs, which compute the same where this is the same.
+  // Steps of different graphs compute the same where this is the same.
   static std::string source_of(Task task) {
     task.batch = 1;
     return source_hash(task, "", "");
@@ -214,12 +214,12 @@ class JobList {
 
 KernelLister::KernelLister(const ProgramGraphs& graphs, const CompileOptions& options, const Reentry& reentry,
                            const std::function<void(int, int, const std::string&)>& planned)
-    : graphs_(graphs),
+    : separate_(graphs.any().separate),
       options_(options),
       planned_(std::make_shared<const PlannedSteps>(graphs, options, reentry, planned)) {}
 
 KernelJobs KernelLister::list(const CodeSizes& measured) const {
-  KernelJobs jobs = JobList(graphs_.any().separate, options_).run(*planned_, measured);
+  KernelJobs jobs = JobList(separate_, options_).run(*planned_, measured);
   jobs.planned = planned_;
   return jobs;
 }

@@ -56,7 +56,7 @@ class KernelLister {
   KernelJobs list(const CodeSizes& measured = {}) const;
 
  private:
-  ProgramGraphs graphs_;
+  bool separate_;
   const CompileOptions& options_;
   std::shared_ptr<const PlannedSteps> planned_;
 };

@@ -1,7 +1,12 @@
 #include "compiler/program_graphs.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "compiler/choose/choose.h"
+#include "compiler/observer.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -46,6 +51,42 @@ std::vector<ProgramGraphs::Shared> ProgramGraphs::shared_by(const std::vector<in
     }
   }
   return all;
+}
+
+Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const GraphChoices& choices) {
+  std::optional<std::string> folder;
+  if (dump_dir) folder = (std::filesystem::path(*dump_dir) / "network").string();
+  Observer observer(folder, std::nullopt);
+  observer.observe("import", "00-import.txt", [&] { return print(network); });
+  int number = 0;
+  const auto observe = [&](const std::string& pass, const Network& left, int) {
+    observer.observe(pass, fmt::format("{:02}-{}.txt", ++number, pass), [&] { return print(left); });
+  };
+  return simplify(std::move(network), observe, choices);
+}
+
+ProgramGraphs graphs_of_batches(const Network& network, const CompileOptions& options, const PrepareGraph& prepare) {
+  if (network.separate || options.batches.size() == 1 || !options.asked_batches.empty()) {
+    return prepare(options.batches.front(), graph_choices(options));
+  }
+  ProgramGraphs graphs;
+  for (const int batch : options.batches) {
+    CompileOptions of_batch = options;
+    of_batch.batches = {batch};
+    graphs.add(batch, prepare(batch, graph_choices(of_batch)));
+  }
+  return graphs;
+}
+
+ProgramGraphs prepare_graphs(const Network& network, const CompileOptions& options,
+                             const std::optional<std::string>& dump_dir) {
+  return graphs_of_batches(network, options, [&](int batch, const GraphChoices& choices) {
+    std::optional<std::string> folder = dump_dir;
+    if (dump_dir && options.batches.size() > 1 && options.asked_batches.empty() && !network.separate) {
+      folder = (std::filesystem::path(*dump_dir) / fmt::format("b{}", batch)).string();
+    }
+    return prepare_graph(network, folder, choices);
+  });
 }
 
 }  // namespace burin

@@ -2,10 +2,16 @@
 // batch size: what is faster for one image need not be for many, so that each size may have a graph of its own.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "compiler/network/passes.h"
+#include "compiler/options.h"
 #include "ir/network.h"
 
 namespace burin {
@@ -34,5 +40,19 @@ class ProgramGraphs {
   std::shared_ptr<const Network> of_all_;  // null: each batch size has one
   std::map<int, std::shared_ptr<const Network>> of_batches_;
 };
+
+// A graph as it is compiled: simplify(), each pass dumped to `dump_dir`/network, if there is one. `choices`: which
+// pools stay kernels of their own, and which layers are joined (compiler/network/passes.h).
+Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const GraphChoices& choices = {});
+
+// The graphs of all batch sizes, which `prepare` makes with choices by estimates for a size. Each size has its own, but
+// where programs for a range of sizes were chosen by what one graph for all of them takes, and where layers are
+// separate: then it is asked once, for the first size.
+using PrepareGraph = std::function<Network(int batch, const GraphChoices& choices)>;
+ProgramGraphs graphs_of_batches(const Network& network, const CompileOptions& options, const PrepareGraph& prepare);
+
+// These graphs by prepare_graph(), for several batch sizes dumped to `dump_dir`/bBATCH.
+ProgramGraphs prepare_graphs(const Network& network, const CompileOptions& options,
+                             const std::optional<std::string>& dump_dir = std::nullopt);
 
 }  // namespace burin

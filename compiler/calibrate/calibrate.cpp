@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <functional>
-#include <set>
 
 #include "compiler/calibrate/graph_rounding.h"
 #include "compiler/reference.h"
@@ -46,12 +45,7 @@ class Calibration {
  public:
   Calibration(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
               const CompiledGraphs& compiled, const std::function<void(const CalibrateProgress&)>& progress)
-      : network_(network), options_(options), asked_(asked), compiled_(compiled), progress_(progress) {
-    for (const ConvLayer& layer : network.layers) names_.insert(layer.name);
-    for (const Operator& op : network.operators) {
-      if (std::holds_alternative<Linear>(op.kind)) names_.insert(op.name);
-    }
-  }
+      : network_(network), options_(options), asked_(asked), compiled_(compiled), progress_(progress) {}
 
   Calibrated run() {
     result_.precisions = options_.precisions;
@@ -97,7 +91,7 @@ class Calibration {
     return keep_worst(rounding, what);
   }
 
-  // In precisions that were asked for.
+  // Notes what overflows in precisions that were asked for.
   void note_overflows(const GraphRounding& rounding) {
     for (const Overflow& overflow : rounding.overflows()) {
       const auto is_it = [&](const Overflow& known) {
@@ -110,12 +104,13 @@ class Calibration {
     }
   }
 
-  // Keeps the layers that overflow in a graph that is compiled, but for such as were joined. Whether there are any.
-  bool keep_overflows(const GraphRounding& rounding) {
+  // Keeps those of the `ranked` layers that overflow in a graph that is compiled; what was joined is none of them.
+  // Returns whether there are any.
+  bool keep_overflows(const GraphRounding& rounding, const std::vector<std::string>& ranked) {
     bool kept = false;
     for (const Overflow& overflow : rounding.overflows()) {
       for (const std::string& layer : overflow.layers) {
-        if (!is_open(layer) || !names_.contains(layer) || result_.kept.contains(layer)) continue;
+        if (result_.kept.contains(layer) || std::ranges::find(ranked, layer) == ranked.end()) continue;
         keep(layer, reason_of(overflow));
         kept = true;
       }
@@ -137,7 +132,7 @@ class Calibration {
         options.batches = shared.batches;
         const GraphRounding rounding(*shared.graph, options, images, StoredHalves::as_compiled, [&] { step(what); });
         note_overflows(rounding);
-        overflows = keep_overflows(rounding) || overflows;
+        overflows = keep_overflows(rounding, ranked) || overflows;
         if (beyond_.empty()) result_.error = std::max(result_.error, rounding.error(result_.precisions));
       }
       if (!beyond_.empty()) return;
@@ -187,7 +182,7 @@ class Calibration {
       std::size_t too_few = 0;
       kept = layers.size();
       error = layers.empty() ? error : rounding.error(with_kept(kept));
-      // Of a network the graph that is compiled has the last word.
+      // The graphs that a network is compiled as have the last word.
       if (error > asked_.max_error && network_.separate) fail_bound(what, error);
       if (error > asked_.max_error) too_few = kept;
       while (kept - too_few > 1) {
@@ -244,7 +239,7 @@ class Calibration {
     total_ += images.count * (1 + graphs() * errors);
     if (!network_.separate) total_ += images.count * 2 * graphs();
   }
-  // Of the graphs that are compiled, of which each batch size may have one: the exact pass and error() once.
+  // The graphs that are compiled, of which each batch size may have one, take the exact pass and error() once.
   void plan_measuring(const SampleImages& images) { total_ = std::max(total_, done_ + images.count * 2 * graphs()); }
   // Batch sizes have formats of their own.
   int graphs() const { return static_cast<int>(options_.batches.size()); }
@@ -261,7 +256,6 @@ class Calibration {
   const std::function<void(const CalibrateProgress&)>& progress_;
   Calibrated result_;
   std::vector<Overflow> beyond_;  // in a precision that was asked for
-  std::set<std::string> names_;   // of the network's layers
   int done_ = 0, total_ = 0;
 };
 

@@ -223,16 +223,12 @@ std::string print_passes(const std::vector<PassRecord>& passes) {
 // As compile has it for each batch size.
 ProgramGraphs simplified(const Network& network, const CompileOptions& options,
                          std::map<int, std::vector<PassRecord>>& passes) {
-  ProgramGraphs graphs;
-  for (const int batch : options.batches) {
-    CompileOptions of_batch = options;
-    of_batch.batches = {batch};
+  return graphs_of_batches(network, options, [&](int batch, const GraphChoices& choices) {
     const auto record = [&](const std::string& pass, const Network& left, int changes) {
       passes[batch].push_back({pass, changes, left.operators.size()});
     };
-    graphs.add(batch, simplify(network, record, graph_choices(of_batch)));
-  }
-  return graphs;
+    return simplify(network, record, choices);
+  });
 }
 
 nlohmann::ordered_json passes_json(const std::vector<PassRecord>& passes) {

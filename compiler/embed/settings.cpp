@@ -127,9 +127,8 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
     check_options(network, options);
     const CalibrateOptions calibration{asked, settings.calibration, settings.max_error.value_or(kDefaultMaxError)};
     // Each convolution is measured by itself: one that is kept in FP32 is a part of none.
-    CompileOptions apart = options;
-    apart.siblings = false;
-    GraphChoices nothing_joined = graph_choices(apart);
+    GraphChoices nothing_joined = graph_choices(options);
+    nothing_joined.together = [](const ConvLayer&, const std::vector<const ConvLayer*>&) { return false; };
     nothing_joined.windowed = [](const ConvLayer&, const ConvLayer&, const ConvLayer&) { return false; };
     const auto compiled = [&](const LayerPrecisions& precisions) {
       CompileOptions as_compiled = options;

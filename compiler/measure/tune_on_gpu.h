@@ -50,7 +50,7 @@ class GpuMeasurer : public Measurer {
 // Throws Error(unsupported) where nothing makes the machine code that would be measured.
 void check_assembler(const MeasuringCommand& command);
 
-// Kernels for all convolutions of `network` and options.batches, as many as `budget_s` seconds suffice for. Throws
+// Kernels for all convolutions of `graphs` and options.batches, as many as `budget_s` seconds suffice for. Throws
 // Error(device) without a GPU of one of options.archs, Error(unsupported) without an assembler. `progress` may be
 // empty.
 TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& options, int plans, double budget_s,
