@@ -112,6 +112,15 @@ const std::string& program_hash() {
   return hash;
 }
 
+std::string assembler_text() {
+  const AssemblerInfo& assembler = find_assembler();
+  return fmt::format("{} {} {} {}", static_cast<int>(assembler.kind), assembler.path, assembler.version, BURIN_VERSION);
+}
+
+std::string zeros_text(const Task& task) {
+  return task.zeros ? fmt::format("{}", fmt::join(task.zeros->dead, " ")) : "";
+}
+
 }  // namespace
 
 std::string content_hash(const std::vector<std::string_view>& parts) {
@@ -173,7 +182,8 @@ void KernelCache::trim() const {
     // A temporary file of burin's own is of a process that was killed, where it is old. Others' files are theirs.
     const fs::path kind = file.path().extension();
     const bool temporary = kind == ".tmp" && file.path().filename().string().starts_with(".burin-");
-    if (kind != ".burin" && kind != ".choice" && !temporary) continue;
+    const bool times = file.path().filename().string().ends_with(".times.json");
+    if (kind != ".burin" && kind != ".choice" && !times && !temporary) continue;
     const auto bytes = static_cast<std::int64_t>(file.file_size(error));
     if (error) continue;
     entries.push_back({file.path(), file.last_write_time(error), bytes});
@@ -187,17 +197,37 @@ void KernelCache::trim() const {
   }
 }
 
+std::optional<std::string> KernelCache::read_text(const fs::path& path) const {
+  if (folder_.empty()) return std::nullopt;
+  std::ifstream entry(path, std::ios::binary);
+  if (!entry) return std::nullopt;
+  std::string text(std::istreambuf_iterator<char>(entry), {});
+  std::error_code error;
+  fs::last_write_time(path, fs::file_time_type::clock::now(), error);
+  return text;
+}
+
+void KernelCache::write_text(const fs::path& path, const std::string& text) const {
+  if (folder_.empty()) return;
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  try {
+    // One that is damaged is none, and is made again.
+    write_file_atomically(path.string(), text, Durability::left_to_system);
+  } catch (const Error& fault) {
+    if (fault.kind() == ErrorKind::internal) throw;  // else the work is done again
+  }
+}
+
 // A hash of the key and of what follows, so that a damaged entry, and one under another's name, is none; "PROVIDER
 // SYMBOL COUNT"; "PROVIDER US MEASURED" for each that was compared; then the plan.
 std::optional<Choice> KernelCache::read_choice(const std::string& key) const {
-  if (folder_.empty()) return std::nullopt;
-  std::ifstream entry(choice_path(key), std::ios::binary);
-  std::string hash;
-  if (!std::getline(entry, hash)) return std::nullopt;
-  const std::string text(std::istreambuf_iterator<char>(entry), {});
-  if (content_hash({key, text}) != hash) return std::nullopt;
-  std::error_code error;
-  fs::last_write_time(choice_path(key), fs::file_time_type::clock::now(), error);
+  const std::optional<std::string> entry = read_text(choice_path(key));
+  if (!entry) return std::nullopt;
+  const std::size_t end = entry->find('\n');
+  if (end == std::string::npos) return std::nullopt;
+  const std::string text = entry->substr(end + 1);
+  if (content_hash({key, text}) != entry->substr(0, end)) return std::nullopt;
   Choice choice;
   std::istringstream words(text);
   words.imbue(std::locale::classic());
@@ -239,30 +269,23 @@ void KernelCache::remember(const std::string& key, std::optional<Choice> choice)
 void KernelCache::store_choice(const std::string& key, const Choice& choice) const {
   remember(key, choice);
   if (folder_.empty()) return;
-  std::error_code error;
-  fs::create_directories(folder_, error);
   std::string text =
       fmt::format("{} {} {}\n", choice.candidate.provider, choice.candidate.symbol, choice.options.size());
   for (const KernelOption& option : choice.options) {
     text += fmt::format("{} {} {:d}\n", option.provider, option.us, option.measured);
   }
   text += choice.candidate.plan;
-  try {
-    // One that is damaged is none, and is made again.
-    write_file_atomically(choice_path(key).string(), fmt::format("{}\n{}", content_hash({key, text}), text),
-                          Durability::left_to_system);
-  } catch (const Error& fault) {
-    if (fault.kind() == ErrorKind::internal) throw;  // else the choice is made again
-  }
+  write_text(choice_path(key), fmt::format("{}\n{}", content_hash({key, text}), text));
 }
 
 std::string kernel_key(const Task& task, const Candidate& candidate, const std::string& symbol,
                        const CompileOptions& options) {
-  const AssemblerInfo& assembler = find_assembler();
-  const std::string made_by =
-      fmt::format("{} {} {} {}", static_cast<int>(assembler.kind), assembler.path, assembler.version, BURIN_VERSION);
-  return content_hash({program_hash(), made_by, options.keep_ptx ? "ptx" : "", symbol, task_hash(task),
+  return content_hash({program_hash(), assembler_text(), options.keep_ptx ? "ptx" : "", symbol, task_hash(task),
                        candidate.provider, candidate.plan});
+}
+
+std::string task_key(const Task& task, const std::string& others) {
+  return content_hash({program_hash(), assembler_text(), task_hash(task), zeros_text(task), others});
 }
 
 namespace {
@@ -272,11 +295,11 @@ std::string choice_key(const Task& task, const CompileOptions& options, const Tu
   const std::string measured = tuned == nullptr ? ""
                                                 : fmt::format("{} {} {}", tuned->candidate.provider,
                                                               tuned->candidate.estimate.us, tuned->candidate.plan);
-  const std::string zeros = task.zeros ? fmt::format("{}", fmt::join(task.zeros->dead, " ")) : "";
   // What is kept in memory alone is of no other program.
   const std::string program = options.cache->keeps_kernels() ? program_hash() : "";
   return content_hash({program, task_hash(task), options.kernels.all, options.kernels.of(task.name),
-                       options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan, measured, zeros});
+                       options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan, measured,
+                       zeros_text(task)});
 }
 
 // What the cache has under the key, or else what `choose` makes.

@@ -1,6 +1,6 @@
-// Kernels that were compiled before, and choices that were made, on disk. An entry is named by everything that it was
-// made from: a package of one kernel, or the text of a choice. Whoever finds one damaged does the work again. Choices
-// are kept in memory, too, since planning a network asks for the same ones again and again.
+// Kernels that were compiled before, choices that were made, and times that were measured, on disk. An entry is named
+// by everything that it was made from: a package of one kernel, or text. Whoever finds one damaged does the work again.
+// Choices are kept in memory, too, since planning a network asks for the same ones again and again.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,10 @@ class KernelCache {
   // In memory alone: that no kernel does what the key names.
   bool is_impossible(const std::string& key) const;
   void store_impossible(const std::string& key) const;
+  // What was measured, as text (compiler/tune/measurements.h).
+  std::optional<std::string> find_times(const std::string& key) const { return read_text(times_path(key)); }
+  void store_times(const std::string& key, const std::string& text) const { write_text(times_path(key), text); }
+  std::string times_file(const std::string& key) const { return times_path(key).string(); }
   // Removes what was used longest ago, until the rest is within the limit.
   void trim() const;
   std::string folder() const { return folder_.string(); }
@@ -43,6 +47,10 @@ class KernelCache {
  private:
   std::filesystem::path path_of(const std::string& key) const { return folder_ / (key + ".burin"); }
   std::filesystem::path choice_path(const std::string& key) const { return folder_ / (key + ".choice"); }
+  std::filesystem::path times_path(const std::string& key) const { return folder_ / (key + ".times.json"); }
+  // Nothing where there is no folder, or no such file.
+  std::optional<std::string> read_text(const std::filesystem::path& path) const;
+  void write_text(const std::filesystem::path& path, const std::string& text) const;
   std::optional<Choice> read_choice(const std::string& key) const;
   void remember(const std::string& key, std::optional<Choice> choice) const;
 
@@ -62,6 +70,10 @@ std::string source_hash(const Task& task, const std::string& plan, const std::st
 // symbol and the options. What was measured is not part of it.
 std::string kernel_key(const Task& task, const Candidate& candidate, const std::string& symbol,
                        const CompileOptions& options);
+
+// Names all that a task's kernels depend on beside their plans: this program, its assembler, and the task with its
+// weights and the zeros of its input. `others`: what else the entry depends on.
+std::string task_key(const Task& task, const std::string& others);
 
 // choose(), or what the options' cache has of it.
 Choice cached_choice(const Task& task, const CompileOptions& options);

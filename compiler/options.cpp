@@ -216,6 +216,19 @@ std::vector<std::string> kernel_kind_names() {
   return names;
 }
 
+std::vector<std::string> parse_providers(const std::string& text, const std::vector<std::string>& known) {
+  std::vector<std::string> names;
+  if (text.empty()) return names;
+  for (const std::string_view item : split(text, ',')) {
+    if (std::ranges::find(known, item) == known.end()) {
+      fail(ErrorKind::usage, "--providers '{}': there is no '{}'{}; there are {}", text, item,
+           did_you_mean(item, known), fmt::join(known, ", "));
+    }
+    names.push_back(is_linear_kind(item) ? std::string(item) : fmt::format("{}{}", kPrefix, item));
+  }
+  return names;
+}
+
 KernelKinds parse_kernel_kinds(const std::string& text) {
   KernelKinds kinds =
       parse_choices(text, KernelKinds(), [&](std::string_view kind) { return template_of(kind, text); });

@@ -60,6 +60,10 @@ std::vector<std::string> kernel_kind_names();
 // The same of fully connected layers, which are their providers' names: each layer is chosen for by its own.
 std::vector<std::string> linear_kind_names();
 
+// "baked,cudnn": the names of the providers that --providers asks for, which are of the kinds `known`; "": of none.
+// Throws Error(usage).
+std::vector<std::string> parse_providers(const std::string& text, const std::vector<std::string>& known);
+
 // "baked", "auto,conv1=dense": a kind for all, kinds for layers. Throws Error(usage).
 KernelKinds parse_kernel_kinds(const std::string& text);
 

@@ -92,10 +92,10 @@ struct CompileSettings {
   std::vector<BatchSpan> batch_spans;         // as ranges of --batch; `batches` may then be empty
   std::string precision = "fp32";             // as --precision
   std::vector<CalibrationInput> calibration;  // as --calibrate, for every input; empty: random ones, if any are needed
-  std::optional<double> max_error;            // as --max-error
+  std::optional<double> max_error = {};       // as --max-error
   std::vector<CalibrationInput> activations;  // as --activations, for every input; empty: none
   std::string activation_sparsity;            // as --activation-sparsity; "": not said
-  std::optional<std::string> layout;          // nothing: what the precision has by default
+  std::optional<std::string> layout = {};     // nothing: what the precision has by default
   std::string kernels = "auto";               // as --kernels
   std::string plan;                           // as --plan
   std::string linear_storage = "fp32";        // as --linear-storage
@@ -108,8 +108,10 @@ struct CompileSettings {
   bool ptx = true;            // false: machine code alone, where there is an assembler
   int tune = 0;               // candidates to measure for each convolution on a GPU of this machine; 0: none
   double tune_seconds = 300;  // after which nothing new is measured
-  int jobs = 0;               // threads; 0: one for each processor
-  std::string cache;          // a folder where kernels are kept for the next compilation; "": nowhere
+  std::string tune_providers;  // as burin tune --providers; "": all
+  bool tune_anew = false;      // what `cache` has of measurements is measured again
+  int jobs = 0;                // threads; 0: one for each processor
+  std::string cache;           // a folder where kernels are kept for the next compilation; "": nowhere
   std::int64_t cache_bytes = std::int64_t{4} << 30;
 };
 

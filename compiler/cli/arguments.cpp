@@ -174,7 +174,8 @@ void check_arch(const std::string& name) {
 
 void refuse_given(const CLI::App& command, const std::vector<std::string>& options, const std::string& reason) {
   for (const std::string& option : options) {
-    if (command.count(option) > 0) fail(ErrorKind::usage, "{} has no effect here: {}", option, reason);
+    const CLI::Option* const known = command.get_option_no_throw(option);  // commands that are alike have not all
+    if (known != nullptr && known->count() > 0) fail(ErrorKind::usage, "{} has no effect here: {}", option, reason);
   }
 }
 

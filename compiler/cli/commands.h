@@ -10,6 +10,7 @@ namespace burin {
 using Action = std::function<int()>;
 
 void add_compile_command(CLI::App& app, Action& action);
+void add_tune_command(CLI::App& app, Action& action);
 void add_inspect_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_verify_command(CLI::App& app, Action& action);

@@ -1,4 +1,4 @@
-// burin compile: a model or weights in, a package out.
+// burin compile, and burin tune, which goes by measurements: a model or weights in, a package out.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -50,7 +50,7 @@ struct CompileArguments {
   bool no_verify = false;
   bool no_siblings = false;
   bool no_libraries = false;
-  std::optional<std::string> tune_budget, memory_limit;
+  std::optional<std::string> budget, memory_limit;
   ImportArguments import;
   CacheArguments cache;
   CompileSettings settings;  // those that options set as they are
@@ -111,7 +111,7 @@ void check_stages(const CompileOptions& options) {
 }
 
 double tuning_seconds(const CompileArguments& arguments) {
-  return parse_duration("--tune-budget", arguments.tune_budget.value_or(fmt::format("{}m", kDefaultTuningMinutes)));
+  return parse_duration("--budget", arguments.budget.value_or(fmt::format("{}m", kDefaultTuningMinutes)));
 }
 
 // "64MiB", "1.5GB", "200000B": a number and its unit.
@@ -175,18 +175,36 @@ void check_outputs(const CompileArguments& arguments, const std::string& output)
   if (arguments.cache.folder) check_output_folder("--cache", *arguments.cache.folder);
 }
 
-// What a person chose, or what ends before there is a plan, leaves nothing to tune.
-void check_tuning(const CompileArguments& arguments) {
-  if (arguments.settings.tune == 0) {
-    if (arguments.tune_budget) fail(ErrorKind::usage, "--tune-budget: nothing is measured without --tune");
-    return;
+// Where kernels are kept between compilations: --cache, else BURIN_CACHE ("off": nowhere), else the user's cache
+// folder; "": nowhere.
+std::string cache_folder(const CacheArguments& arguments) {
+  const auto variable = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  if (arguments.off) return {};
+  std::filesystem::path folder = arguments.folder.value_or(variable("BURIN_CACHE"));
+  if (!arguments.folder && folder == "off") return {};
+  if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) {
+    folder = std::filesystem::path(variable("XDG_CACHE_HOME")) / "burin";
+  } else if (folder.empty() && !variable("HOME").empty()) {
+    folder = std::filesystem::path(variable("HOME")) / ".cache" / "burin";
   }
+  return folder.string();
+}
+
+bool tunes(const CompileArguments& arguments) { return arguments.settings.tune > 0; }
+
+// What ends before there is a plan leaves nothing to tune.
+void check_tuning(const CompileArguments& arguments) {
+  if (!tunes(arguments)) return;
   (void)tuning_seconds(arguments);
-  if (arguments.options.from_file)
-    fail(ErrorKind::usage, "--tune chooses a plan, and --from {} brings one", *arguments.options.from_file);
   const std::optional<std::string>& stop = arguments.options.stop_after;
   if (stop == "layer" || stop == "pattern") {
-    fail(ErrorKind::usage, "--tune chooses plans, and --stop-after {} ends before there are any", *stop);
+    fail(ErrorKind::usage, "tune chooses plans, and --stop-after {} ends before there are any", *stop);
+  }
+  if (arguments.settings.tune_anew && cache_folder(arguments.cache).empty()) {
+    fail(ErrorKind::usage, "--anew has no effect here: no cache is used, and what was measured is kept in it");
   }
 }
 
@@ -200,9 +218,8 @@ void check_open_precision(const CompileArguments& arguments, const CompileOption
 
 void check_tuned_layers(const CompileArguments& arguments, const Network& network) {
   const auto is_linear = [](const Operator& op) { return std::holds_alternative<Linear>(op.kind); };
-  if (arguments.settings.tune == 0 || !network.layers.empty() || std::ranges::any_of(network.operators, is_linear))
-    return;
-  fail(ErrorKind::usage, "--tune measures kernels of convolutions and fully connected layers, and {} has none",
+  if (!tunes(arguments) || !network.layers.empty() || std::ranges::any_of(network.operators, is_linear)) return;
+  fail(ErrorKind::usage, "tune measures kernels of convolutions and fully connected layers, and {} has none",
        arguments.input);
 }
 
@@ -325,24 +342,6 @@ void verify_edited(const CompileResult& result, const Network& model, const Comp
       fmt::format("{}: verified on {}, batch {}, seed {}", edited, on_host ? "host" : "the first GPU", batch, seed));
 }
 
-// Where kernels are kept between compilations: --cache, else BURIN_CACHE ("off": nowhere), else the user's cache
-// folder; "": nowhere.
-std::string cache_folder(const CacheArguments& arguments) {
-  const auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (arguments.off) return {};
-  std::filesystem::path folder = arguments.folder.value_or(variable("BURIN_CACHE"));
-  if (!arguments.folder && folder == "off") return {};
-  if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) {
-    folder = std::filesystem::path(variable("XDG_CACHE_HOME")) / "burin";
-  } else if (folder.empty() && !variable("HOME").empty()) {
-    folder = std::filesystem::path(variable("HOME")) / ".cache" / "burin";
-  }
-  return folder.string();
-}
-
 // The images that an option gives, for each input of the network, or of each of its layers.
 std::vector<CalibrationInput> read_images(const std::string& option, const std::vector<std::string>& given,
                                           const Network& network, ElementType io) {
@@ -381,7 +380,7 @@ CompileSettings settings_of(const CompileArguments& arguments) {
   settings.siblings = !arguments.no_siblings;
   settings.libraries = !arguments.no_libraries;
   if (arguments.memory_limit) settings.memory_limit = parse_memory(*arguments.memory_limit);
-  if (settings.tune > 0) settings.tune_seconds = tuning_seconds(arguments);
+  if (tunes(arguments)) settings.tune_seconds = tuning_seconds(arguments);
   settings.cache = cache_folder(arguments.cache);
   settings.cache_bytes = std::int64_t{arguments.cache.limit_gib} << 30;
   return settings;
@@ -420,8 +419,7 @@ bool is_computed(const CompileArguments& arguments) {
   const bool measures_error =
       leaves_open(parse_precisions(arguments.settings.precision)) || !arguments.calibrate.empty();
   const bool counts_zeros = !arguments.activations.empty();
-  return measures_error || counts_zeros || arguments.settings.tune > 0 ||
-         (arguments.options.from_file && !arguments.no_verify);
+  return measures_error || counts_zeros || tunes(arguments) || (arguments.options.from_file && !arguments.no_verify);
 }
 
 int compile(const CompileArguments& arguments) {
@@ -462,17 +460,50 @@ int compile(const CompileArguments& arguments) {
   }
   if (imported) verify_edited(result, *imported, options);
   write_package(result.package, output);
-  if (arguments.settings.tune > 0) print_data(tuning_summary(result.package.manifest));
+  if (tunes(arguments)) print_data(tuning_summary(result.package.manifest));
   print_data(summarise(output, result.package.manifest, result.cached, result.choice));
   return 0;
 }
 
 }  // namespace
 
-void add_compile_command(CLI::App& app, Action& action) {
+namespace {
+
+// What is measured, and for how long.
+void add_tuning_options(CLI::App& command, CompileArguments& arguments) {
+  arguments.settings.tune = kDefaultTuningPlans;
+  add_option(
+      command, "--budget TIME", arguments.budget,
+      fmt::format("After so much time nothing new is measured, e.g. 90s, 5m, 1h (default {}m); what takes most of "
+                  "the time comes first, and a later run goes on",
+                  kDefaultTuningMinutes));
+  add_option(command, "--plans N", arguments.settings.tune,
+             fmt::format("Candidates for each convolution and fully connected layer, and as many steps from the best "
+                         "(default {})",
+                         kDefaultTuningPlans))
+      ->check(whole_number(1, kMaxTuningPlans));
+  add_option(command, "--providers LIST", arguments.settings.tune_providers,
+             fmt::format("Whose candidates are measured (default: all): {}, {}", fmt::join(kernel_kind_names(), ", "),
+                         fmt::join(linear_kind_names(), ", ")));
+  command.add_flag("--anew", arguments.settings.tune_anew,
+                   "Measure what the cache has from earlier runs on this GPU, too");
+}
+
+// A stage of one kernel that a person edited.
+void add_feedback_options(CLI::App& command, CompileArguments& arguments) {
+  command
+      .add_option(
+          "--from", arguments.options.from_file,
+          "Go on from an edited stage file of one kernel: a plan, .ll or .ptx; NAME=FILE where there are several")
+      ->type_name("[NAME=]FILE");
+  command.add_flag("--no-verify", arguments.no_verify,
+                   "With --from: do not check the edited stage against the weights");
+}
+
+std::shared_ptr<CompileArguments> add_command(CLI::App& app, Action& action, const std::string& name,
+                                              const std::string& help) {
   auto arguments = std::make_shared<CompileArguments>();
-  CLI::App* command =
-      app.add_subcommand("compile", "Compile a network (an ONNX model), or layers (their weights), into a package");
+  CLI::App* command = app.add_subcommand(name, help);
   arguments->command = command;
   add_option(*command, "INPUT", arguments->input,
              "A model: .onnx, which gives a whole network; or weights: .safetensors, its .index.json, .npz, .npy");
@@ -495,18 +526,6 @@ void add_compile_command(CLI::App& app, Action& action) {
              "kernels within it");
   add_option(*command, "--objective NAME", arguments->settings.objective,
              "Network: time (default), or memory: the kernels that take least of it");
-  command
-      ->add_flag(fmt::format("--tune{{{}}}", kDefaultTuningPlans), arguments->settings.tune,
-                 fmt::format("Measure N candidates for each convolution and fully connected layer on the GPU, of all "
-                             "kinds, and steps from the best; keep the fastest (default {})",
-                             kDefaultTuningPlans))
-      ->type_name("[=N]")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->check(whole_number(1, kMaxTuningPlans));
-  add_option(*command, "--tune-budget TIME", arguments->tune_budget,
-             fmt::format("After so much time nothing new is measured, e.g. 90s, 5m, 1h (default {}m); what has the "
-                         "most work comes first",
-                         kDefaultTuningMinutes));
   add_option(
       *command, "--precision LIST", arguments->settings.precision,
       "fp32 (default); fp16, bf16: half tensors, FP32 arithmetic; fp16x2: half tensors and arithmetic, "
@@ -547,18 +566,13 @@ void add_compile_command(CLI::App& app, Action& action) {
                     "Kernels skip channels that hold nothing but zeros in a tile, and mark those of their output "
                     "(activity maps)");
   command->add_flag("--no-libraries", arguments->no_libraries,
-                    "No kernel calls cuDNN where --tune finds it to be faster; the package runs the same everywhere");
+                    "No kernel calls cuDNN where tune finds it to be faster; the package runs the same everywhere");
   command->add_flag("--no-siblings", arguments->no_siblings,
                     "Model: convolutions that read the same tensor stay what they are, also where one is faster");
   arguments->import.add_to(*command);
   add_option(*command, "--dump-dir DIR", arguments->options.dump_dir, "Write each layer's stages to DIR/LAYER/");
   add_option(*command, "--stop-after STAGE", arguments->options.stop_after,
              fmt::format("Stop after a stage: {}", fmt::join(kStages, ", ")));
-  command
-      ->add_option(
-          "--from", arguments->options.from_file,
-          "Go on from an edited stage file of one kernel: a plan, .ll or .ptx; NAME=FILE where there are several")
-      ->type_name("[NAME=]FILE");
   add_option(*command, "--jobs N", arguments->settings.jobs, "Kernels at once (default: one for each processor)")
       ->check(whole_number(0, kMaxJobs));
   add_option(*command, "--cache DIR", arguments->cache.folder,
@@ -569,9 +583,23 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_flag(
       "--no-ptx", arguments->no_ptx,
       "Machine code alone where there is an assembler: half the size, but no other GPUs than --arch says");
-  command->add_flag("--no-verify", arguments->no_verify,
-                    "With --from: do not check the edited stage against the weights");
   command->callback([arguments, &action] { action = [arguments] { return compile(*arguments); }; });
+  return arguments;
+}
+
+}  // namespace
+
+void add_compile_command(CLI::App& app, Action& action) {
+  const auto arguments = add_command(app, action, "compile",
+                                     "Compile a network (an ONNX model), or layers (their weights), into a package");
+  add_feedback_options(*app.get_subcommand("compile"), *arguments);
+}
+
+void add_tune_command(CLI::App& app, Action& action) {
+  const auto arguments =
+      add_command(app, action, "tune",
+                  "Compile with what is the fastest on this machine's GPU: candidates of all kinds are measured");
+  add_tuning_options(*app.get_subcommand("tune"), *arguments);
 }
 
 }  // namespace burin

@@ -184,7 +184,7 @@ void print_tuning(const std::vector<InspectRow>& rows) {
     tuned = true;
     print_data(fmt::format("\n{}, batch {}: {}", kernel.op, kernel.planned_batch, tuning_table(*kernel.tuning)));
   }
-  if (!tuned) print_note("no kernel was tuned (compile --tune)");
+  if (!tuned) print_note("no kernel was tuned (burin tune)");
 }
 
 nlohmann::ordered_json graph_json(const Network& network) {
@@ -302,7 +302,7 @@ int inspect(const InspectArguments& arguments) {
     if (!rows.empty() && !rows.front().code.arch.empty()) about += ", code for " + rows.front().code.arch;
   } else {
     refuse_given(*arguments.command, {"--tuning"},
-                 fmt::format("{} is no package, and only compile --tune measures plans", arguments.input));
+                 fmt::format("{} is no package, and only tune measures plans", arguments.input));
     const KernelCache choices;
     CompileOptions options;
     options.cache = &choices;
@@ -393,7 +393,8 @@ void add_inspect_command(CLI::App& app, Action& action) {
   add_option(
       *command, "--layout NAME", arguments->layout,
       "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default), n8c8hw or nchw8; tf32: n4c8hw");
-  command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");
+  command->add_flag("--tuning", arguments->tuning,
+                    "Package: the plans that were measured for each kernel (burin tune)");
   add_option(*command, "--why GLOB", arguments->why,
              "Package: the candidates for the layers or operators with such names, and why each was not taken");
   command->add_flag("--simplify", arguments->simplify,

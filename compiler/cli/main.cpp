@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Action action;
   add_compile_command(app, action);
+  add_tune_command(app, action);
   add_inspect_command(app, action);
   add_run_command(app, action);
   add_verify_command(app, action);

@@ -98,17 +98,11 @@ std::vector<MapAxes> maps_of(const StudyArguments& arguments) {
 // The names of providers: "baked,cudnn" -> {"conv_baked", "conv_cudnn"}.
 std::vector<std::string> providers_of(const StudyArguments& arguments) {
   if (!arguments.providers) return {};
-  const std::vector<std::string> known = kernel_kind_names();
-  std::vector<std::string> names;
-  for (const std::string& item : split_list("--providers", *arguments.providers)) {
-    if (std::ranges::find(known, item) == known.end()) {
-      fail(ErrorKind::usage, "--providers '{}': there is no '{}'{}; there are {}", *arguments.providers, item,
-           did_you_mean(item, known), fmt::join(known, ", "));
-    }
-    names.push_back("conv_" + item);
-    if (arguments.estimate && find_provider(names.back())->needs_measuring()) {
-      fail(ErrorKind::usage, "--providers {}: no model speaks of it, and --estimate measures nothing", item);
-    }
+  std::vector<std::string> names = parse_providers(*arguments.providers, kernel_kind_names());
+  for (const std::string& name : names) {
+    if (!arguments.estimate || !find_provider(name)->needs_measuring()) continue;
+    fail(ErrorKind::usage, "--providers {}: no model speaks of {}, and --estimate measures nothing",
+         *arguments.providers, name);
   }
   return names;
 }

@@ -37,6 +37,12 @@ ElementType parse_io(const std::string& text) {
   return element_of(*parse_enum<Precision>(text));
 }
 
+std::vector<std::string> tunable_providers(const CompileSettings& settings) {
+  std::vector<std::string> known = kernel_kind_names();
+  std::ranges::copy(linear_kind_names(), std::back_inserter(known));
+  return parse_providers(settings.tune_providers, known);
+}
+
 LayerZeros zeros_of(const Network& graph, const CompileSettings& settings, const PipelineWatch& watch) {
   if (!settings.activation_sparsity.empty()) {
     return made_up_zeros(graph, parse_synthetic_zeros(settings.activation_sparsity));
@@ -95,6 +101,7 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
   options.siblings = settings.siblings;
   options.libraries = settings.libraries;
   options.jobs = settings.jobs;
+  (void)tunable_providers(settings);  // a fault is said before the work
   return options;
 }
 
@@ -162,8 +169,13 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
     }
   }
   if (settings.tune > 0) {
-    TunedNetwork tuned =
-        tune_on_gpu(prepare_graphs(network, options), options, settings.tune, settings.tune_seconds, watch.tuning);
+    const TuneOptions tune_options{.plans = settings.tune,
+                                   .budget_s = settings.tune_seconds,
+                                   .jobs = options.jobs,
+                                   .seconds = {},
+                                   .providers = tunable_providers(settings),
+                                   .anew = settings.tune_anew};
+    TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);
     options.tuned = std::move(tuned.kernels);
     std::ranges::move(tuned.notes, std::back_inserter(notes));
   }

@@ -7,6 +7,7 @@
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/execute/executor.h"
+#include "compiler/kernel_cache.h"
 #include "compiler/make_kernel.h"
 #include "compiler/measure/layer_times.h"
 #include "compiler/program_tasks.h"
@@ -48,6 +49,13 @@ struct Contender {
   Bench::Chain chain;
   std::vector<double> turns_us;  // the median of each turn
 };
+
+std::string why_not_all(const TuneOptions& options) {
+  std::vector<std::string> reasons;
+  if (options.budget_s > 0) reasons.push_back("those that take most of the time, as far as --budget sufficed");
+  if (!options.providers.empty()) reasons.push_back("those that one of --providers can make");
+  return reasons.empty() ? "" : fmt::format(", {}", fmt::join(reasons, ", and of these "));
+}
 
 std::vector<std::string> faults_of(const std::vector<TunedKernel>& tuned) {
   std::vector<std::string> notes;
@@ -151,31 +159,34 @@ void check_assembler(const MeasuringCommand& command) {
        find_assembler().note);
 }
 
-TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& options, int plans, double budget_s,
+TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& options, const TuneOptions& tune_options,
                          const std::function<void(const TuneProgress&)>& progress) {
   GpuMeasurer measurer(options.archs);
-  TunedNetwork tuned;
+  TunedNetwork network;
   if (options.libraries) {
     const std::string missing = measurer.missing_library();
-    if (!missing.empty()) tuned.notes.push_back(fmt::format("--tune measures no call of a library: {}", missing));
+    if (!missing.empty()) network.notes.push_back(fmt::format("tune measures no call of a library: {}", missing));
   }
   check_assembler({});
-  const TuneOptions tune_options{.plans = plans, .budget_s = budget_s, .jobs = options.jobs};
   const std::string arch = measurer.device().arch;
   const TuningTasks tuning = tuning_tasks(graphs, options);
   const std::vector<Task>& tasks = tuning.tasks;
-  tuned.kernels = tune_tasks(
+  Tuned tuned = tune_tasks(
       tasks, options, tune_options,
       [&](const Task& task, const Candidate& candidate) { return compile_candidate(task, candidate, options, arch); },
       measurer, progress);
-  std::ranges::move(faults_of(tuned.kernels), std::back_inserter(tuned.notes));
-  if (tuned.kernels.size() < tasks.size()) {
-    tuned.notes.push_back(
-        fmt::format("--tune-budget: the time sufficed for {} of {} kernels, those with the most work; the others are "
-                    "the models' choice",
-                    tuned.kernels.size(), tasks.size()));
+  std::ranges::move(faults_of(tuned.kernels), std::back_inserter(network.notes));
+  if (tuned.known > 0) {
+    network.notes.push_back(
+        fmt::format("{} of {} times are of earlier runs, from {} (--anew measures all of them again)", tuned.known,
+                    tuned.known + tuned.measured, options.cache->folder()));
   }
-  return tuned;
+  if (tuned.kernels.size() < tasks.size()) {
+    network.notes.push_back(fmt::format("{} of {} kernels were measured{}; the others are the models' choice",
+                                        tuned.kernels.size(), tasks.size(), why_not_all(tune_options)));
+  }
+  network.kernels = std::move(tuned.kernels);
+  return network;
 }
 
 }  // namespace burin

@@ -1,4 +1,4 @@
-// compile --tune: the tuner on a GPU of this machine.
+// burin tune: the tuner on a GPU of this machine.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ struct TunedNetwork {
 
 // Who asks for measurements, as an error says it where nothing can be measured.
 struct MeasuringCommand {
-  std::string name = "--tune";
-  std::string otherwise = "without --tune the cost model chooses, which needs none";  // what needs no GPU
+  std::string name = "tune";
+  std::string otherwise = "compile goes by the cost models, which need none";  // what needs no GPU
 };
 
 // What `verify` and `bench` do, for one kernel at a time.
@@ -50,10 +50,10 @@ class GpuMeasurer : public Measurer {
 // Throws Error(unsupported) where nothing makes the machine code that would be measured.
 void check_assembler(const MeasuringCommand& command);
 
-// Kernels for all convolutions of `graphs` and options.batches, as many as `budget_s` seconds suffice for. Throws
-// Error(device) without a GPU of one of options.archs, Error(unsupported) without an assembler. `progress` may be
-// empty.
-TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& options, int plans, double budget_s,
+// Kernels for all convolutions and fully connected layers of `graphs` and options.batches, as many as the time suffices
+// for. Throws Error(device) without a GPU of one of options.archs, Error(unsupported) without an assembler. `progress`
+// may be empty.
+TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& options, const TuneOptions& tune_options,
                          const std::function<void(const TuneProgress&)>& progress);
 
 }  // namespace burin

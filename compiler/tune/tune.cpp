@@ -1,14 +1,19 @@
 #include "compiler/tune/tune.h"
 #include "compiler/choose/choose.h"
+#include "compiler/kernel_cache.h"
+#include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "compiler/tune/compile_pool.h"
 #include "compiler/tune/expected_output.h"
+#include "compiler/tune/measurements.h"
 #include "compiler/tune/time_budget.h"
 #include "compiler/tune/tuning_task.h"
 #include "ir/error.h"
@@ -18,12 +23,11 @@
 namespace burin {
 namespace {
 
-// What a task's share of the network's time grows with: multiply-adds, and values that are moved.
-double work_of(const Task& task) {
-  const double pixels =
-      task.layer == nullptr ? 1 : static_cast<double>(task.layer->shape.conv_h()) * task.layer->shape.conv_w();
-  return task.batch * (static_cast<double>(nonzeros_of(task)) * pixels +
-                       static_cast<double>(task.reads[0].words() + task.writes.words()));
+// Of each task, what the models say that it takes: the time of the network goes there.
+std::vector<double> estimates_of(const std::vector<Task>& tasks, const CompileOptions& options) {
+  std::vector<double> estimates(tasks.size());
+  for_each_parallel(tasks.size(), options.jobs, [&](std::size_t i) { estimates[i] = estimated_us(tasks[i], options); });
+  return estimates;
 }
 
 // The same as a convolution of one pixel, with its weights as they are stored.
@@ -41,11 +45,15 @@ ConvLayer as_convolution(const Task& task) {
 // The search for one task's kernel, and what its candidates are run on.
 struct Search {
   TuningTask task;
+  Measurements known;
   std::optional<ConvLayer> made;  // of a fully connected layer
   std::optional<ExpectedOutput> expected;
+  std::map<std::size_t, Package> kept;  // of candidates that may have to take turns once more
+  std::set<std::size_t> awaited;        // those that are compiled for it
 
-  Search(const Task& asked, const CompileOptions& options, int plans, const TuningDevice& device)
-      : task(asked, options, plans, device) {}
+  Search(const Task& asked, const CompileOptions& options, const TuneOptions& tune_options, const TuningDevice& device)
+      : task(asked, options, tune_options.plans, tune_options.providers, device),
+        known(options.cache, asked, device, tune_options.anew) {}
 
   void expect() {
     const Task& asked = task.task();
@@ -53,24 +61,23 @@ struct Search {
     const ConvLayer& layer = made ? *made : *asked.layer;
     expected.emplace(layer, analyse(layer), asked.batch, asked.precision, asked.factors, asked.zeros);
   }
-};
 
-// The outcome of one candidate that was compiled.
-void measure(Search& search, std::size_t candidate, const Package& package, Measurer& measurer) {
-  TuningTask& task = search.task;
-  const Task& asked = task.task();
-  if (!search.expected) search.expect();
-  try {
-    const double error = checked_error(measurer, package, asked.batch, *search.expected);
-    task.measured(candidate, measurer.time(package, asked.batch, search.expected->input()), error);
-  } catch (const Error& error) {
-    if (!measurer.usable()) {
-      fail(ErrorKind::device, "{}, {}: {}; the device cannot be used any more, so tuning ends", task.name(),
-           task.describe(candidate), error.what());
-    }
-    task.failed(candidate, error);
+  void keep(std::size_t candidate, Package package) {
+    kept.insert_or_assign(candidate, std::move(package));
+    std::erase_if(kept, [&](const auto& entry) { return !task.may_contend(entry.first); });
   }
-}
+
+  // Those that are to take turns; none where nobody is near the best, or where all of them have done so before.
+  std::vector<std::size_t> contenders() const {
+    const std::vector<std::size_t> found = task.contenders();
+    const auto took_turns = [&](std::size_t i) {
+      const Measurements::Entry* entry = known.find(task.candidate(i));
+      return entry != nullptr && entry->in_turns;
+    };
+    if (found.size() < 2 || std::ranges::all_of(found, took_turns)) return {};
+    return found;
+  }
+};
 
 class Tuner {
  public:
@@ -89,65 +96,161 @@ class Tuner {
         results_(tasks.size()),
         at_once_(compile_threads(tune_options.jobs) + 1),
         pool_(compile_threads(tune_options.jobs)) {
+    const std::vector<double> estimates = estimates_of(tasks, options);
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::ranges::stable_sort(order_, std::greater<>(), [&](std::size_t i) { return work_of(tasks_[i]); });
+    std::ranges::stable_sort(order_, std::greater<>(), [&](std::size_t i) { return estimates[i]; });
   }
 
-  std::vector<TunedKernel> run() {
+  Tuned run() {
     start_more();
     while (open_ > 0) {
       step(pool_.next());
       start_more();
     }
-    std::vector<TunedKernel> kernels;
     for (std::optional<TunedKernel>& result : results_) {
-      if (result) kernels.push_back(*std::move(result));
+      if (result) tuned_.kernels.push_back(*std::move(result));
     }
-    return kernels;
+    return std::move(tuned_);
   }
 
  private:
-  // Starts as many kernels as keep the compiling threads busy while one is measured.
+  // Starts as many kernels as keep the compiling threads busy while one is measured. When the time is up, what was
+  // measured before counts all the same.
   void start_more() {
-    while (open_ < at_once_ && next_ < order_.size() && budget_.is_time_left()) {
+    while (open_ < at_once_ && next_ < order_.size()) {
       const std::size_t place = next_++;
-      const Task& task = tasks_[order_[place]];
-      searches_[place] = std::make_unique<Search>(task, options_, tune_options_.plans, device_);
+      auto search = std::make_unique<Search>(tasks_[order_[place]], options_, tune_options_, device_);
+      if (!budget_.is_time_left() && search->known.empty()) continue;
+      searches_[place] = std::move(search);
       ++open_;
-      start_round(place);
+      go_on(place);
     }
   }
 
-  // False where there is nothing more to try.
-  bool start_round(std::size_t place) {
-    const TuningTask& task = searches_[place]->task;
-    const std::vector<std::size_t> round = searches_[place]->task.next_round();
-    for (const std::size_t candidate : round) {
-      pool_.add({place, candidate},
-                [this, &task, candidate = task.candidate(candidate)] { return compile_(task.task(), candidate); });
-    }
-    return !round.empty();
-  }
-
-  void step(const CompilePool::Result& compiled) {
-    const auto [place, candidate] = compiled.key;
+  // Starts the next round, and what follows where that takes no measurement.
+  void go_on(std::size_t place) {
     Search& search = *searches_[place];
     TuningTask& task = search.task;
+    while (task.round_is_over()) {
+      const bool is_time_left = budget_.is_time_left();
+      const auto may_try = [&](const Candidate& candidate) {
+        return is_time_left || search.known.find(candidate) != nullptr;
+      };
+      const std::vector<std::size_t> round = task.next_round(may_try);
+      if (round.empty()) {
+        if (!is_time_left || !start_turns(place)) finish(place);
+        return;
+      }
+      for (const std::size_t candidate : round) {
+        if (const Measurements::Entry* entry = search.known.find(task.candidate(candidate))) {
+          task.measured(candidate, entry->time, entry->error);
+          ++tuned_.known;
+          tell(task);
+        } else {
+          compile(place, candidate);
+        }
+      }
+    }
+  }
+
+  void compile(std::size_t place, std::size_t candidate) {
+    const TuningTask& task = searches_[place]->task;
+    pool_.add({place, candidate},
+              [this, &task, candidate = task.candidate(candidate)] { return compile_(task.task(), candidate); });
+  }
+
+  void step(CompilePool::Result compiled) {
+    const auto [place, candidate] = compiled.key;
+    Search& search = *searches_[place];
+    if (search.awaited.erase(candidate) > 0) {
+      if (!compiled.fault) search.kept.insert_or_assign(candidate, std::move(compiled.package));
+      if (!search.awaited.empty()) return;
+      take_turns(search);
+      finish(place);
+      return;
+    }
     if (compiled.fault) {
-      task.failed(candidate, *compiled.fault);
+      search.task.failed(candidate, *compiled.fault);
     } else {
-      measure(search, candidate, compiled.package, measurer_);
+      measure(search, candidate, compiled.package);
+      search.keep(candidate, std::move(compiled.package));
     }
-    if (progress_) {
-      progress_({done_, static_cast<int>(tasks_.size()), task.task().name, task.task().batch, task.tried(),
-                 task.known(), task.best_us()});
+    tell(search.task);
+    go_on(place);
+  }
+
+  // The outcome of one candidate that was compiled.
+  void measure(Search& search, std::size_t candidate, const Package& package) {
+    TuningTask& task = search.task;
+    const Task& asked = task.task();
+    if (!search.expected) search.expect();
+    try {
+      const double error = checked_error(measurer_, package, asked.batch, *search.expected);
+      const LaunchTime time = measurer_.time(package, asked.batch, search.expected->input());
+      ++tuned_.measured;
+      task.measured(candidate, time, error);
+      search.known.store(task.candidate(candidate), time, error);
+    } catch (const Error& error) {
+      end_if_lost(search, candidate, error);
+      task.failed(candidate, error);
     }
-    if (!task.round_is_over()) return;
-    if (budget_.is_time_left() && start_round(place)) return;
-    results_[order_[place]] = task.result();
+  }
+
+  void end_if_lost(const Search& search, std::size_t candidate, const Error& error) {
+    if (measurer_.usable()) return;
+    fail(ErrorKind::device, "{}, {}: {}; the device cannot be used any more, so tuning ends", search.task.name(),
+         search.task.describe(candidate), error.what());
+  }
+
+  // False where nobody is to take turns, or all had done so at once.
+  bool start_turns(std::size_t place) {
+    Search& search = *searches_[place];
+    for (const std::size_t candidate : search.contenders()) {
+      if (!search.kept.contains(candidate)) search.awaited.insert(candidate);
+    }
+    for (const std::size_t candidate : search.awaited) compile(place, candidate);
+    if (!search.awaited.empty()) return true;
+    take_turns(search);
+    return false;
+  }
+
+  // Those near the best once more, one after the other and again, so that a clock that drifts does so for all of them.
+  void take_turns(Search& search) {
+    std::vector<std::size_t> contenders = search.contenders();
+    std::erase_if(contenders, [&](std::size_t i) { return !search.kept.contains(i); });  // a fault of compiling
+    if (contenders.size() < 2) return;
+    if (!search.expected) search.expect();
+    std::vector<const Package*> packages;
+    for (const std::size_t candidate : contenders) packages.push_back(&search.kept.at(candidate));
+    const std::vector<Timing> timings =
+        measurer_.time_in_turns(packages, search.task.task().batch, search.expected->input());
+    std::vector<std::pair<std::size_t, LaunchTime>> times;
+    std::vector<std::pair<Candidate, LaunchTime>> to_keep;
+    for (std::size_t i = 0; i < timings.size(); ++i) {
+      if (timings[i].fault) {
+        end_if_lost(search, contenders[i], *timings[i].fault);
+        continue;
+      }
+      times.emplace_back(contenders[i], timings[i].time);
+      to_keep.emplace_back(search.task.candidate(contenders[i]), timings[i].time);
+    }
+    search.task.timed_again(times);
+    search.known.store_turns(to_keep);
+  }
+
+  void finish(std::size_t place) {
+    const TuningTask& task = searches_[place]->task;
+    // Nothing was tried where no provider that is asked can make it, or nothing is known of it when the time is up.
+    if (task.known() > 0) results_[order_[place]] = task.result();
     searches_[place].reset();
     --open_;
     ++done_;
+  }
+
+  void tell(const TuningTask& task) const {
+    if (!progress_) return;
+    progress_({done_, static_cast<int>(tasks_.size()), task.task().name, task.task().batch, task.tried(), task.known(),
+               task.best_us()});
   }
 
   const std::vector<Task>& tasks_;
@@ -158,9 +261,10 @@ class Tuner {
   const std::function<void(const TuneProgress&)>& progress_;
   const TuningDevice device_;
   const TimeBudget budget_;
-  std::vector<std::size_t> order_;  // the tasks, those with the most work first
+  std::vector<std::size_t> order_;  // the tasks, those that take most of the time first
   std::vector<std::unique_ptr<Search>> searches_;
   std::vector<std::optional<TunedKernel>> results_;  // of each task
+  Tuned tuned_;
   const int at_once_;
   std::size_t next_ = 0;
   int open_ = 0, done_ = 0;
@@ -185,9 +289,9 @@ TuningTasks tuning_tasks(const ProgramGraphs& graphs, const CompileOptions& opti
   return tuning;
 }
 
-std::vector<TunedKernel> tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options,
-                                    const TuneOptions& tune_options, const CandidateCompiler& compile,
-                                    Measurer& measurer, const std::function<void(const TuneProgress&)>& progress) {
+Tuned tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options, const TuneOptions& tune_options,
+                 const CandidateCompiler& compile, Measurer& measurer,
+                 const std::function<void(const TuneProgress&)>& progress) {
   BURIN_CHECK(tune_options.plans >= 1 && tune_options.plans <= kMaxTuningPlans, "{} plans to tune", tune_options.plans);
   return Tuner(tasks, options, tune_options, compile, measurer, progress).run();
 }

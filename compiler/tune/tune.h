@@ -22,6 +22,8 @@ struct TuneOptions {
   double budget_s = 0;                   // after so much time nothing new is tried; 0: there is time for all
   int jobs = 0;                          // threads; 0: as many as there are processors
   std::function<double()> seconds = {};  // a clock; empty: the system's
+  std::vector<std::string> providers = {};  // whose candidates are measured; empty: all
+  bool anew = false;                        // what the options' cache has of measurements is measured again
 };
 
 struct TuneProgress {
@@ -30,6 +32,11 @@ struct TuneProgress {
   int batch = 1;
   int plans_done = 0, plans = 0;  // of it; more may come
   double best_us = 0;             // cold; 0: none is right so far
+};
+
+struct Tuned {
+  std::vector<TunedKernel> kernels;
+  int measured = 0, known = 0;  // candidates that were timed, and those whose times the cache had
 };
 
 // A package of one kernel, ready for the measurer; called from several threads. Usually compile_candidate().
@@ -42,13 +49,15 @@ struct TuningTasks {
 };
 TuningTasks tuning_tasks(const ProgramGraphs& graphs, const CompileOptions& options);
 
-// The fastest kernel for each task, in their order; those with the most work are measured first, and those that the
-// time did not suffice for are left out. The measurer's architecture is one of `options.archs`. `progress` may be
-// empty. A candidate that cannot be compiled or launched, or computes something else than the reference, is recorded
-// with its fault and never chosen. Throws Error where no candidate of a kernel is left, where nobody has one, and
-// Error(device) where a candidate's fault leaves the device unusable.
-std::vector<TunedKernel> tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options,
-                                    const TuneOptions& tune_options, const CandidateCompiler& compile,
-                                    Measurer& measurer, const std::function<void(const TuneProgress&)>& progress);
+// The fastest kernel for each task, in their order; those that are estimated to take most of the time are measured
+// first, and those that the time did not suffice for are left out, as are those that none of the providers that are
+// asked can make. The options' cache keeps what is measured, and what it has is taken from there. The measurer's
+// architecture is one of `options.archs`. `progress` may be empty. A candidate that cannot be compiled or launched, or
+// computes something else than the reference, is recorded with its fault and never chosen. Throws Error where no
+// candidate of a kernel is left, where nobody has one, and Error(device) where a candidate's fault leaves the device
+// unusable.
+Tuned tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options, const TuneOptions& tune_options,
+                 const CandidateCompiler& compile, Measurer& measurer,
+                 const std::function<void(const TuneProgress&)>& progress);
 
 }  // namespace burin

@@ -1,6 +1,7 @@
 #include "compiler/tune/tuning_task.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/choose/choose.h"
 
@@ -8,11 +9,14 @@ namespace burin {
 namespace {
 
 constexpr double kWorthAnotherRound = 0.99;  // of the time before; below that is noise
+constexpr double kHardlyMore = 1.05;         // of the best time: clocks drift by as much
+constexpr std::size_t kMostContenders = 4;
 
 }  // namespace
 
-TuningTask::TuningTask(const Task& task, const CompileOptions& options, int plans, const TuningDevice& device)
-    : task_(task), options_(options), most_first_(plans), steps_left_(plans) {
+TuningTask::TuningTask(const Task& task, const CompileOptions& options, int plans,
+                       const std::vector<std::string>& providers, const TuningDevice& device)
+    : task_(task), options_(options), most_first_(plans), providers_(providers), steps_left_(plans) {
   evidence_.device = device.name;
   evidence_.arch = device.arch;
   evidence_.driver_version = device.driver_version;
@@ -26,6 +30,12 @@ std::string TuningTask::describe(std::size_t index) const { return "plan " + out
 
 std::vector<Candidate> TuningTask::first() const {
   std::vector<Candidate> all = all_candidates(task_, options_, most_first_);
+  std::erase_if(all, [&](const Candidate& candidate) { return !is_asked(candidate); });
+  std::vector<Candidate> unmodelled;
+  // Of what no model speaks, each is tried.
+  if (!evidence_.libraries.empty()) unmodelled = unmodelled_candidates(task_, options_);
+  std::erase_if(unmodelled, [&](const Candidate& candidate) { return !is_asked(candidate); });
+  if (all.empty()) return unmodelled;
   const double worthwhile = kFarBehind * all.front().estimate.us;
   std::vector<Candidate> chosen, others;
   for (Candidate& candidate : all) {
@@ -41,13 +51,15 @@ std::vector<Candidate> TuningTask::first() const {
     if (static_cast<int>(chosen.size()) == most_first_) break;
     chosen.push_back(std::move(candidate));
   }
-  // Of what no model speaks, each is tried.
-  if (evidence_.libraries.empty()) return chosen;
-  for (Candidate& candidate : unmodelled_candidates(task_, options_)) chosen.push_back(std::move(candidate));
+  std::ranges::move(unmodelled, std::back_inserter(chosen));
   return chosen;
 }
 
-std::vector<std::size_t> TuningTask::next_round() {
+bool TuningTask::is_asked(const Candidate& candidate) const {
+  return providers_.empty() || std::ranges::find(providers_, candidate.provider) != providers_.end();
+}
+
+std::vector<std::size_t> TuningTask::next_round(const std::function<bool(const Candidate&)>& may_try) {
   BURIN_CHECK(round_is_over(), "{}: a round of tuning is not over", name());
   std::vector<Candidate> round;
   if (candidates_.empty()) {
@@ -59,6 +71,7 @@ std::vector<std::size_t> TuningTask::next_round() {
     round = neighbours();
     steps_left_ -= static_cast<int>(round.size());
   }
+  if (may_try) std::erase_if(round, [&](const Candidate& candidate) { return !may_try(candidate); });
   std::vector<std::size_t> added;
   for (Candidate& candidate : round) {
     added.push_back(candidates_.size());
@@ -93,8 +106,6 @@ void TuningTask::measured(std::size_t candidate, const LaunchTime& time, double 
   record.error = error;
   record.workspace_bytes = time.workspace_bytes;
   ++tried_;
-  // Where times are equal, the earlier plan wins, whatever the order in which they were measured.
-  const auto rank = [&](std::size_t i) { return std::pair(outcome(i).us, i); };
   if (!best_ || rank(candidate) < rank(*best_)) best_ = candidate;
 }
 
@@ -104,6 +115,30 @@ void TuningTask::failed(std::size_t candidate, const Error& fault) {
   if (first_fault_ && first_fault_of_ < candidate) return;
   first_fault_ = fault;
   first_fault_of_ = candidate;
+}
+
+bool TuningTask::may_contend(std::size_t candidate) const {
+  return best_ && outcome(candidate).fault.empty() && outcome(candidate).us > 0 &&
+         outcome(candidate).us <= kHardlyMore * best_us();
+}
+
+std::vector<std::size_t> TuningTask::contenders() const {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (may_contend(i)) found.push_back(i);
+  }
+  std::ranges::sort(found, {}, [&](std::size_t i) { return rank(i); });
+  if (found.size() > kMostContenders) found.resize(kMostContenders);
+  return found;
+}
+
+void TuningTask::timed_again(const std::vector<std::pair<std::size_t, LaunchTime>>& times) {
+  for (const auto& [candidate, time] : times) {
+    evidence_.candidates[candidate].us = time.us;
+    evidence_.candidates[candidate].samples = time.samples;
+  }
+  // The others have times of other moments, and took longer then.
+  if (!times.empty()) best_ = std::ranges::min(times, {}, [&](const auto& timed) { return rank(timed.first); }).first;
 }
 
 double TuningTask::best_us() const { return best_ ? outcome(*best_).us : 0; }

@@ -1,8 +1,10 @@
 // The search for the fastest kernel of one task: which candidates to try next, and what came of those that were tried.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/options.h"
@@ -14,14 +16,15 @@ namespace burin {
 
 class TuningTask {
  public:
-  // `plans`: how many to try at first, and how many steps from the best of them at most. Task and options must outlive
-  // this.
-  TuningTask(const Task& task, const CompileOptions& options, int plans, const TuningDevice& device);
+  // `plans`: how many to try at first, and how many steps from the best of them at most. `providers`: those that are
+  // asked; empty: all. Task and options must outlive this.
+  TuningTask(const Task& task, const CompileOptions& options, int plans, const std::vector<std::string>& providers,
+             const TuningDevice& device);
 
   // The indices of the candidates to try next; all earlier ones must have an outcome. First those that the models
   // promise most of, of each provider at least one unless it is far behind, then the neighbours of the best as long as
-  // that improves. Empty: done.
-  std::vector<std::size_t> next_round();
+  // that improves. Empty: done. `may_try` leaves out those that it is false for; empty: none.
+  std::vector<std::size_t> next_round(const std::function<bool(const Candidate&)>& may_try = {});
 
   const Task& task() const { return task_; }
   std::string name() const;  // "layer 'conv1', batch 32"
@@ -31,9 +34,17 @@ class TuningTask {
   void measured(std::size_t candidate, const LaunchTime& time, double error);
   void failed(std::size_t candidate, const Error& fault);
 
+  // Of the right ones the few that take hardly more than the best, itself first: which of them is the fastest, times of
+  // other moments cannot tell. One where it is alone.
+  std::vector<std::size_t> contenders() const;
+  bool may_contend(std::size_t candidate) const;
+  // Their times when they took turns.
+  void timed_again(const std::vector<std::pair<std::size_t, LaunchTime>>& times);
+
   int tried() const { return tried_; }
   int known() const { return static_cast<int>(candidates_.size()); }
   bool round_is_over() const { return tried_ == known(); }
+  bool has_best() const { return best_.has_value(); }
   double best_us() const;  // 0: none yet
 
   // The fastest of the right ones, cold. Throws Error where there is none, of the kind of the first fault.
@@ -42,11 +53,15 @@ class TuningTask {
  private:
   std::vector<Candidate> first() const;
   std::vector<Candidate> neighbours() const;
+  bool is_asked(const Candidate& candidate) const;
+  // Where times are equal, the earlier plan wins, whatever the order in which they were measured.
+  std::pair<double, std::size_t> rank(std::size_t candidate) const { return {outcome(candidate).us, candidate}; }
   const TuningCandidate& outcome(std::size_t candidate) const { return evidence_.candidates[candidate]; }
 
   const Task& task_;
   const CompileOptions& options_;
   const int most_first_;
+  const std::vector<std::string> providers_;
   int steps_left_;
   std::vector<Candidate> candidates_;  // one for each of the evidence
   TuningRecord evidence_;

@@ -53,8 +53,8 @@ class Trial:
         self.environment = dict(os.environ, BURIN_CACHE=self.cache, TMPDIR=self.temporary)
         self.tune = tune
         # Two batch sizes, so that there are several kernels.
-        self.compile = ["compile", "w.npy", "--input-shape", "8x14x14", "--pad", "1", "--arch", "sm_90", "--batch", "1,2",
-                        "-o", "x.burin"] + (["--tune=3"] if tune else [])
+        self.compile = (["tune", "--plans", "3"] if tune else ["compile"]) + [
+            "w.npy", "--input-shape", "8x14x14", "--pad", "1", "--arch", "sm_90", "--batch", "1,2", "-o", "x.burin"]
         self.verify = ["verify", "old.burin", "--against", "w.npy"] + ([] if tune else ["--device", "host"])
 
     def start(self, arguments):

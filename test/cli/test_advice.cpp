@@ -82,7 +82,7 @@ TEST_CASE("a_model_in_the_place_of_a_package_must_be_compiled_first") {
     CHECK_THAT(error_of({"verify", path, "--against", path}, 3), advice(path, kind, name));
     CHECK_THAT(error_of({"bench", path}, 3), advice(path, kind, name));
     CHECK_THAT(error_of({"inspect", path, "--tuning"}, 2),
-               Contains("--tuning has no effect here") && Contains("only compile --tune measures plans"));
+               Contains("--tuning has no effect here") && Contains("only tune measures plans"));
   }
 }
 
@@ -186,14 +186,14 @@ TEST_CASE("bench_without_a_gpu_says_once_what_can_be_done") {
 TEST_CASE("tune_without_a_gpu_does_not_send_to_an_option_that_compile_has_not") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  const std::vector<std::string> compile = {"compile", folder / "w.safetensors", "--arch", "sm_90", "--tune",
-                                            "-o",      folder / "p.burin"};
+  const std::vector<std::string> compile = {"tune", folder / "w.safetensors", "--arch", "sm_90",
+                                            "-o",   folder / "p.burin"};
   for (const char* driver : {"CUDA_VISIBLE_DEVICES=", "BURIN_CUDA_DRIVER=absent.so"}) {
     const Outcome outcome = run_burin(compile, {driver});
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 5);
-    CHECK_THAT(outcome.err, Contains("--tune measures on a GPU, and none was found") && !Contains("--device") &&
-                                Contains("without --tune the cost model chooses"));
+    CHECK_THAT(outcome.err, Contains("tune measures on a GPU, and none was found") && !Contains("--device") &&
+                                Contains("compile goes by the cost models"));
   }
 }
 

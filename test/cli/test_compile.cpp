@@ -158,12 +158,12 @@ TEST_CASE("native_without_a_gpu_exits_with_5") {
 TEST_CASE("tune_without_a_gpu_exits_with_5_and_writes_nothing") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  for (const char* tune : {"--tune", "--tune=3"}) {
-    const Outcome outcome =
-        run_burin_without_gpu({"compile", folder / "w.safetensors", "--arch", "sm_90", tune, "-o", folder / "p.burin"});
+  for (const char* plans : {"12", "3"}) {
+    const Outcome outcome = run_burin_without_gpu(
+        {"tune", folder / "w.safetensors", "--arch", "sm_90", "--plans", plans, "-o", folder / "p.burin"});
     CHECK(outcome.exit_code == 5);
     CHECK(outcome.out == "");
-    CHECK_THAT(outcome.err, Contains("burin: error: --tune measures on a GPU"));
+    CHECK_THAT(outcome.err, Contains("burin: error: tune measures on a GPU"));
     CHECK(folder.entries() == std::vector<std::string>{"w.safetensors"});
   }
 }
@@ -172,18 +172,21 @@ TEST_CASE("tune_refuses_counts_and_options_that_make_no_sense") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
   const auto error_of = [&](std::vector<std::string> more) {
-    std::vector<std::string> arguments = {"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p"};
+    std::vector<std::string> arguments = {"tune", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Outcome outcome = run_burin_without_gpu(arguments);
     CHECK(outcome.exit_code == 2);
     return outcome.err;
   };
   for (const char* count : {"0", "-1", "101", "many", "1.5"}) {
-    CHECK_THAT(error_of({"--tune=" + std::string(count)}), Contains("--tune"));
+    CHECK_THAT(error_of({"--plans", count}), Contains("--plans"));
   }
-  CHECK_THAT(error_of({"--tune", "--from", "plan.txt"}),
-             Contains("--tune chooses a plan, and --from plan.txt brings one"));
-  CHECK_THAT(error_of({"--tune", "--stop-after", "pattern", "--dump-dir", folder / "d"}),
+  CHECK_THAT(error_of({"--budget", "long"}), Contains("--budget"));
+  CHECK_THAT(error_of({"--from", "plan.txt"}), Contains("--from"));
+  CHECK_THAT(error_of({"--providers", "baked,linaer"}),
+             Contains("--providers 'baked,linaer': there is no 'linaer', did you mean 'linear'?"));
+  CHECK_THAT(error_of({"--anew", "--no-cache"}), Contains("--anew has no effect here: no cache is used"));
+  CHECK_THAT(error_of({"--stop-after", "pattern", "--dump-dir", folder / "d"}),
              Contains("--stop-after pattern ends before there are any"));
 }
 

@@ -108,7 +108,7 @@ TEST_CASE("inspect_refuses_options_without_effect") {
   check_refused({"inspect", files.network}, {"--memory", "--layer", "conv1"}, "--layer shows layers, not the network");
   check_refused({"inspect", files.network}, {"--simplify"}, "only an ONNX model has a graph");
   check_refused({"inspect", files.network}, {"--arch", "sm_80"}, "the package has ");
-  check_refused({"inspect", files.weights}, {"--tuning"}, "only compile --tune measures plans");
+  check_refused({"inspect", files.weights}, {"--tuning"}, "only tune measures plans");
   check_refused({"inspect", files.weights}, {"--memory"}, "no graph was read");
 }
 

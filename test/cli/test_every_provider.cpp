@@ -440,7 +440,8 @@ TEST_CASE(
                              [&](const burin::Task& task, const burin::Candidate& candidate) {
                                return with_fake_code(compile_candidate(task, candidate, options, "sm_90"));
                              },
-                             measurer, {});
+                             measurer, {})
+                      .kernels;
   const Package package = compile_network(network, options, {}).package;
   for (const std::string& provider : all_providers()) {
     INFO(provider);

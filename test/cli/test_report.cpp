@@ -30,7 +30,7 @@ namespace {
 const std::string kHostile = R"(</script><script>alert("1")</script>'&amp; @SCRIPT@ ${x})";
 constexpr int kBatch = 2;
 
-// As compile --tune leaves it: the models' choice was slower, and one candidate was wrong.
+// As burin tune leaves it: the models' choice was slower, and one candidate was wrong.
 TuningRecord tuning_of_right() {
   TuningRecord tuning;
   tuning.device = "NVIDIA <H200>";

@@ -1,4 +1,4 @@
-// compile --tune where no GPU is needed: the measurer on the driver that fakes one, and the reports.
+// burin tune where no GPU is needed: the measurer on the driver that fakes one, and the reports.
 
 #include <algorithm>
 #include <cmath>
@@ -83,10 +83,9 @@ TEST_CASE("tuning_without_a_fitting_gpu_is_a_device_error") {
   FakeDriver driver;
   driver.devices = {{.name = "Old", .major = 8}};
   CHECK(BURIN_THROWN(device, GpuMeasurer({"sm_90"})).text ==
-        "--tune measures on a GPU of one of --arch sm_90, and cuda:0 is sm_80; name its architecture, too");
+        "tune measures on a GPU of one of --arch sm_90, and cuda:0 is sm_80; name its architecture, too");
   driver.devices.clear();
-  CHECK_THAT(BURIN_THROWN(device, GpuMeasurer({"sm_90"})).text,
-             Contains("--tune measures on a GPU, and none was found"));
+  CHECK_THAT(BURIN_THROWN(device, GpuMeasurer({"sm_90"})).text, Contains("tune measures on a GPU, and none was found"));
 }
 
 TEST_CASE("the_measurer_runs_and_times_one_kernel_and_gives_everything_back") {
@@ -182,7 +181,7 @@ TEST_CASE("tuning_where_no_kernel_can_be_loaded_is_one_clear_error") {
   network.layers = {make_layer("conv", shape, 0.5)};
   separate_layers(network);
   CompileOptions options;
-  const Thrown thrown = BURIN_THROWN(device, tune_on_gpu(network, options, 2, 60, {}));
+  const Thrown thrown = BURIN_THROWN(device, tune_on_gpu(network, options, {.plans = 2, .budget_s = 60}, {}));
   CHECK_THAT(thrown.text,
              Contains("layer 'conv', batch 1: none of 2 plans can be used") && Contains("cuModuleGetFunction failed"));
   CHECK(driver.loaded_code().size() == 2);

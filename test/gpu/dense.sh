@@ -22,7 +22,7 @@ for set in ${SETS:-anchors}; do
       name=$set-$zeros-$precision
       package=$out/$name.burin
       start=$SECONDS
-      if ! "$burin" compile "$weights" -o "$package" --tune="${TUNE:-6}" --tune-budget "${BUDGET:-10m}" --no-cache \
+      if ! "$burin" tune "$weights" -o "$package" --plans "${TUNE:-6}" --budget "${BUDGET:-10m}" --no-cache \
         --batch "${BATCHES:-1,32}" --arch native --precision "$precision" > "$out/$name.tune.txt" 2> "$out/$name.notes.txt"; then
         tail -n 3 "$out/$name.notes.txt" >&2
         failed=1

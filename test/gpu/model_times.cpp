@@ -1,5 +1,5 @@
 // burin_model_times: measures what the cost models predict. Of each of the model_cases(), at batch 1 and 32, the best
-// candidates of every provider are compiled and timed as `compile --tune` times them: in a graph, with cold code. The
+// candidates of every provider are compiled and timed as `burin tune` times them: in a graph, with cold code. The
 // lines go to stdout as test/models/times.tsv holds them, progress to stderr.
 //
 // burin_model_times [DEVICE [NAME [COUNT]]]: the ordinal of the device (0), a part of the names of the cases (all), and

@@ -108,7 +108,7 @@ def once(made, make, *arguments):
 
 
 def compile_package(package, options, path, precision):
-    print(call(options, [options.burin, "compile", str(path), "-o", str(package), "--batch", options.batch, "--arch",
+    print(call(options, [options.burin, "tune" if options.tune else "compile", str(path), "-o", str(package), "--batch", options.batch, "--arch",
                          options.arch, *([] if precision == "fp32" else ["--precision", precision]),
                          *options.compile_option]), end="", file=sys.stderr)
 
@@ -395,8 +395,9 @@ def parse_arguments():
     parser.add_argument("--no-torch", action="store_true", help="burin alone")
     parser.add_argument("--arch", default="native", help="of compilation (default native)")
     parser.add_argument("--device", default="cuda:0", help="of burin run (default cuda:0)")
+    parser.add_argument("--tune", action="store_true", help="packages by burin tune in place of burin compile")
     parser.add_argument("--compile-option", action="append", default=[], metavar="OPTION",
-                        help="for burin compile: --compile-option=--tune")
+                        help="for burin compile or tune: --compile-option=--no-siblings")
     parser.add_argument("--verify-option", action="append", default=[], metavar="OPTION",
                         help="for burin verify: --verify-option=--images=1")
     parser.add_argument("--bench-option", action="append", default=[], metavar="OPTION",

@@ -18,12 +18,12 @@ reports=()
 for file in "$weights"/$glob.safetensors; do
   name=$(basename "$file" .safetensors)$suffix
   package=$out/$name.tuned.burin
-  options=(--tune="${TUNE:-12}" --batch "${BATCHES:-1,32}" --arch "${ARCH:-native}"
+  options=(--plans "${TUNE:-12}" --batch "${BATCHES:-1,32}" --arch "${ARCH:-native}"
            --precision "$precision")
   [[ -z ${LAYERS:-} ]] || options+=(--layer "$LAYERS")
   echo "== $name"
   start=$SECONDS
-  if ! "$burin" compile "$file" -o "$package" "${options[@]}" > "$out/$name.tune.txt"; then
+  if ! "$burin" tune "$file" -o "$package" "${options[@]}" > "$out/$name.tune.txt"; then
     failed=1
     continue
   fi

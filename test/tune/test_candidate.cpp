@@ -69,7 +69,8 @@ TEST_CASE("candidate: tuning with real code, and the package keeps plan and evid
                              [&](const Task& task, const Candidate& candidate) {
                                return compile_candidate(task, candidate, options, "sm_90");
                              },
-                             measurer, {});
+                             measurer, {})
+                      .kernels;
   const TunedKernel tuned = options.tuned.at(0);
   const Package package = compile_network(network, options, {}).package;
   CHECK(verify(package).empty());
