@@ -221,8 +221,8 @@ std::vector<std::string> parse_providers(const std::string& text, const std::vec
   if (text.empty()) return names;
   for (const std::string_view item : split(text, ',')) {
     if (std::ranges::find(known, item) == known.end()) {
-      fail(ErrorKind::usage, "--providers '{}': there is no '{}'{}; there are {}", text, item,
-           did_you_mean(item, known), fmt::join(known, ", "));
+      fail(ErrorKind::usage, "--providers '{}': there is no '{}' among {}{}", text, item, fmt::join(known, ", "),
+           did_you_mean(item, known));
     }
     names.push_back(is_linear_kind(item) ? std::string(item) : fmt::format("{}{}", kPrefix, item));
   }

@@ -1,6 +1,6 @@
-// What was measured of one task's candidates before, kept in the cache of kernels: a run that was stopped, or whose time
-// was up, loses nothing, and the next one goes on from it. One file for each task and device, as JSON that a person can
-// read; whoever finds one damaged measures again.
+// What was measured of one task's candidates before, kept in the cache of kernels: a run that was stopped, or whose
+// time was up, loses nothing, and the next one goes on from it. One file for each task and device, as JSON that a
+// person can read; whoever finds one damaged measures again.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ namespace burin {
 class Measurements {
  public:
   struct Entry {
-    Candidate candidate;  // provider and plan
+    Candidate candidate;   // provider and plan
     std::string in_short;  // the plan, for a person who reads
     LaunchTime time;
     double error = 0;       // as a share of the tolerance

@@ -164,8 +164,8 @@ TEST_CASE("study_refuses_what_it_cannot_do_before_any_work") {
   refused({"--estimate", "--map", "zeros"}, 2, "a map has two axes, such as zeros,batch");
   refused({"--estimate", "--map", "zeros,depth"}, 2, "'depth' is none of batch, channels, filter, image, zeros");
   refused({"--estimate", "--zeros", "0.5", "--map", "zeros,batch"}, 2, "--batch gives it no values");
-  refused({"--estimate", "--providers", "bakd"}, 2, "there is no 'bakd'; did you mean 'baked'?");
-  refused({"--estimate", "--providers", "cudnn"}, 2, "no model speaks of it");
+  refused({"--estimate", "--providers", "bakd"}, 2, "did you mean 'baked'?");
+  refused({"--estimate", "--providers", "cudnn"}, 2, "no model speaks of conv_cudnn");
   refused({"--estimate", "--precision", "int8"}, 4, "--precision int8: known are fp32");
   refused({"--estimate", "--layout", "nhwc"}, 2, "nhwc");
   refused({"--estimate", "--arch", "sm_1"}, 4, "sm_1");

@@ -22,7 +22,7 @@ TEST_CASE("help_goes_to_stdout_and_names_every_command") {
   const Outcome outcome = run_burin({"--help"});
   CHECK(outcome.exit_code == 0);
   CHECK(outcome.err.empty());
-  for (const char* command : {"compile", "inspect", "run", "verify", "bench", "report", "doctor"}) {
+  for (const char* command : {"compile", "tune", "inspect", "run", "verify", "bench", "report", "study", "doctor"}) {
     CHECK_THAT(outcome.out, Contains(command));
     const Outcome help = run_burin({command, "--help"});
     CHECK(help.exit_code == 0);
