@@ -84,6 +84,7 @@ struct TunedKernel {
   int batch = 1;
   Candidate candidate;
   TuningRecord evidence;
+  Candidate by_models;  // the first of the evidence
 };
 
 // Batch sizes of which each is to be fast, on a program of its own or on another's (compiler/choose/batch_choice.h).

@@ -8,15 +8,13 @@
 #include "compiler/cli/table.h"
 #include "compiler/cli/tensor_files.h"
 #include "compiler/execute/executor.h"
-#include "compiler/reference.h"
+#include "compiler/measure/network_times.h"
 #include "ir/error.h"
 #include "ir/package/atomic_file.h"
 #include "ir/package/manifest_index.h"
 
 namespace burin {
 namespace {
-
-constexpr std::uint64_t kInputSeed = 1;  // times do not depend on the values
 
 NetworkBench::StepRow describe_step(const ManifestIndex& kernels, const NetworkRun& run, int index) {
   const Step& step = run.step(index);
@@ -151,23 +149,10 @@ NetworkBench bench_network(const Device& device, const Stream& stream, const Loa
                            const Manifest& manifest, int batch, const NetworkOptions& options,
                            const NetworkMeasureOptions& measure_options,
                            const std::vector<std::vector<float>>& images) {
-  std::vector<DeviceBuffer> tensors;
-  NetworkIo io;
-  io.batch = batch;
-  for (const NetworkTensor& input : network.inputs(batch)) {
-    const std::int64_t count = input.bytes(batch) / bytes_of(input.element);
-    // Which of random values is where does not matter.
-    const std::vector<float> given =
-        images.empty() ? random_tensor(count, kInputSeed) : repeated(images[io.inputs.size()], count);
-    const std::vector<std::byte> values = to_elements(input.element, given);
-    tensors.emplace_back(device, std::span<const std::byte>(values));
-    io.inputs.push_back(tensors.back().data<void>());
-  }
-  for (const NetworkTensor& output : network.outputs(batch)) {
-    tensors.emplace_back(device, static_cast<std::size_t>(output.bytes(batch)));
-    io.outputs.push_back(tensors.back().data<void>());
-  }
-  const NetworkRun run = network.bind(io, options);
+  const auto given = [&](std::size_t input, std::int64_t count) { return repeated(images[input], count); };
+  const BoundNetwork bound =
+      bind_own_memory(device, network, batch, options, images.empty() ? decltype(std::function(given))() : given);
+  const NetworkRun& run = bound.run;
   NetworkBench bench;
   bench.batch = batch;
   bench.schedule = run.schedule().text();

@@ -10,6 +10,7 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/make_kernel.h"
 #include "compiler/measure/layer_times.h"
+#include "compiler/measure/network_times.h"
 #include "compiler/program_tasks.h"
 #include "ir/error.h"
 #include "runtime/burin/device_memory.hpp"
@@ -187,6 +188,11 @@ TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& opti
   }
   network.kernels = std::move(tuned.kernels);
   return network;
+}
+
+std::vector<double> time_networks(const std::vector<std::string>& archs, std::span<const Package* const> packages,
+                                  int batch) {
+  return time_networks_in_turns(open_one_of(archs, {}), packages, batch);
 }
 
 }  // namespace burin

@@ -56,4 +56,8 @@ void check_assembler(const MeasuringCommand& command);
 TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& options, const TuneOptions& tune_options,
                          const std::function<void(const TuneProgress&)>& progress);
 
+// time_networks_in_turns() on the GPU that tune_on_gpu() takes.
+std::vector<double> time_networks(const std::vector<std::string>& archs, std::span<const Package* const> packages,
+                                  int batch);
+
 }  // namespace burin

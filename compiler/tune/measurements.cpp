@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 Json about(const Task& task, const TuningDevice& device) {
   return {{"layer", task.name},
-          {"computes", task.description},
+          {"computes", task.layer != nullptr ? describe(task.layer->shape) : task.description},
           {"batch", task.batch},
           {"precision", to_string(task.precision)},
           {"reads", to_string(task.reads[0].layout)},

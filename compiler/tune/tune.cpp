@@ -5,6 +5,7 @@
 #include "compiler/program_tasks.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -155,22 +156,26 @@ class Tuner {
 
   void compile(std::size_t place, std::size_t candidate) {
     const TuningTask& task = searches_[place]->task;
-    pool_.add({place, candidate},
-              [this, &task, candidate = task.candidate(candidate)] { return compile_(task.task(), candidate); });
+    pool_.add({place, candidate}, [this, &task, candidate = task.candidate(candidate)] {
+      return is_time_up_ ? Package() : compile_(task.task(), candidate);
+    });
   }
 
   void step(CompilePool::Result compiled) {
     const auto [place, candidate] = compiled.key;
     Search& search = *searches_[place];
+    if (!budget_.is_time_left()) is_time_up_ = true;  // what waits to be compiled need not be
     if (search.awaited.erase(candidate) > 0) {
       if (!compiled.fault) search.kept.insert_or_assign(candidate, std::move(compiled.package));
       if (!search.awaited.empty()) return;
-      take_turns(search);
+      if (!is_time_up_) take_turns(search);
       finish(place);
       return;
     }
     if (compiled.fault) {
       search.task.failed(candidate, *compiled.fault);
+    } else if (is_time_up_) {
+      search.task.skipped(candidate);
     } else {
       measure(search, candidate, compiled.package);
       search.keep(candidate, std::move(compiled.package));
@@ -240,8 +245,8 @@ class Tuner {
 
   void finish(std::size_t place) {
     const TuningTask& task = searches_[place]->task;
-    // Nothing was tried where no provider that is asked can make it, or nothing is known of it when the time is up.
-    if (task.known() > 0) results_[order_[place]] = task.result();
+    // Nothing was tried where no provider that is asked can make it, or the time was up before.
+    if (task.has_outcome()) results_[order_[place]] = task.result();
     searches_[place].reset();
     --open_;
     ++done_;
@@ -265,6 +270,7 @@ class Tuner {
   std::vector<std::unique_ptr<Search>> searches_;
   std::vector<std::optional<TunedKernel>> results_;  // of each task
   Tuned tuned_;
+  std::atomic<bool> is_time_up_ = false;
   const int at_once_;
   std::size_t next_ = 0;
   int open_ = 0, done_ = 0;
@@ -294,6 +300,15 @@ Tuned tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options, 
                  const std::function<void(const TuneProgress&)>& progress) {
   BURIN_CHECK(tune_options.plans >= 1 && tune_options.plans <= kMaxTuningPlans, "{} plans to tune", tune_options.plans);
   return Tuner(tasks, options, tune_options, compile, measurer, progress).run();
+}
+
+std::vector<TunedKernel> as_models_choose(std::vector<TunedKernel> kernels, const std::vector<int>& batches) {
+  for (TunedKernel& kernel : kernels) {
+    if (std::ranges::find(batches, kernel.batch) == batches.end() || kernel.by_models.estimate.us <= 0) continue;
+    kernel.candidate = kernel.by_models;
+    kernel.evidence.chosen = 0;
+  }
+  return kernels;
 }
 
 }  // namespace burin

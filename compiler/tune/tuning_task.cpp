@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 
 #include "compiler/choose/choose.h"
 
@@ -141,6 +142,11 @@ void TuningTask::timed_again(const std::vector<std::pair<std::size_t, LaunchTime
   if (!times.empty()) best_ = std::ranges::min(times, {}, [&](const auto& timed) { return rank(timed.first); }).first;
 }
 
+void TuningTask::skipped(std::size_t candidate) {
+  skipped_.insert(candidate);
+  ++tried_;
+}
+
 double TuningTask::best_us() const { return best_ ? outcome(*best_).us : 0; }
 
 TunedKernel TuningTask::result() const {
@@ -149,9 +155,19 @@ TunedKernel TuningTask::result() const {
     fail(first_fault_->kind(), "{}: none of {} plans can be used; the first, {}: {}", name(), candidates_.size(),
          evidence_.candidates.front().plan, first_fault_->what());
   }
-  TunedKernel result{task_.name, task_.batch, candidates_[*best_], evidence_};
+  TunedKernel result{task_.name, task_.batch, candidates_[*best_], evidence_, candidates_.front()};
   result.candidate.estimate = {best_us(), Estimate::Source::measured};
+  result.by_models.estimate = {evidence_.candidates.front().us, Estimate::Source::measured};
   result.evidence.chosen = static_cast<int>(*best_);
+  std::vector<TuningCandidate>& evidence = result.evidence.candidates;
+  for (const std::size_t candidate : std::views::reverse(skipped_)) {
+    if (candidate == 0) {  // the models' choice is there in any case
+      evidence[0].fault = "the time was up";
+      continue;
+    }
+    evidence.erase(evidence.begin() + static_cast<std::ptrdiff_t>(candidate));
+    if (static_cast<int>(candidate) < result.evidence.chosen) --result.evidence.chosen;
+  }
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ class TuningTask {
 
   void measured(std::size_t candidate, const LaunchTime& time, double error);
   void failed(std::size_t candidate, const Error& fault);
+  // There was no time to measure it: it is no part of the evidence, but for the models' choice.
+  void skipped(std::size_t candidate);
 
   // Of the right ones the few that take hardly more than the best, itself first: which of them is the fastest, times of
   // other moments cannot tell. One where it is alone.
@@ -44,7 +47,8 @@ class TuningTask {
   int tried() const { return tried_; }
   int known() const { return static_cast<int>(candidates_.size()); }
   bool round_is_over() const { return tried_ == known(); }
-  bool has_best() const { return best_.has_value(); }
+  // Whether some candidate was measured, or found to be impossible.
+  bool has_outcome() const { return tried_ > static_cast<int>(skipped_.size()); }
   double best_us() const;  // 0: none yet
 
   // The fastest of the right ones, cold. Throws Error where there is none, of the kind of the first fault.
@@ -68,6 +72,7 @@ class TuningTask {
   std::optional<std::size_t> best_;
   double best_of_last_round_ = 0;
   int tried_ = 0;
+  std::set<std::size_t> skipped_;
   std::optional<Error> first_fault_;  // of the lowest candidate that failed
   std::size_t first_fault_of_ = 0;
 };

@@ -1,10 +1,12 @@
 // Whole networks on the driver that counts and fails on request.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "compiler/cli/network_bench.h"
 #include "compiler/execute/executor.h"
+#include "compiler/measure/tune_on_gpu.h"
 #include "compiler/reference.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -145,6 +147,18 @@ TEST_CASE("network_bench_keeps_the_device_busy_while_steps_are_enqueued") {
   bench_network(device, stream, network, package.manifest, 2, {}, {.samples = 1, .warmup = 0});
   // One alone, one in a row; then at 3 us each as many as last longer than it takes to enqueue seven steps.
   CHECK(driver.calls_of("cuGraphLaunch") == 2 + 20);
+}
+
+TEST_CASE("networks_take_turns_and_give_everything_back") {
+  FakeDriver driver;
+  driver.microseconds_per_launch = 3;
+  const Package package = network_package();
+  const std::array<const Package*, 2> packages = {&package, &package};
+  const std::vector<double> us = burin::time_networks({"sm_90"}, packages, 2);
+  REQUIRE(us.size() == 2);
+  for (const double one : us) CHECK(one == Approx(3 * kSampleSteps));
+  CHECK(driver.calls_of("cuGraphLaunch") == 2 * 7 * 15);
+  CHECK(driver.live().empty());
 }
 
 TEST_CASE("network_bench_prints_a_summary_and_the_steps") {
