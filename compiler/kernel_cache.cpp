@@ -292,9 +292,13 @@ namespace {
 
 // Names all that a choice depends on. `tuned`: what was measured; null: the models alone count.
 std::string choice_key(const Task& task, const CompileOptions& options, const TunedKernel* tuned) {
-  const std::string measured = tuned == nullptr ? ""
-                                                : fmt::format("{} {} {}", tuned->candidate.provider,
-                                                              tuned->candidate.estimate.us, tuned->candidate.plan);
+  std::string measured;
+  if (tuned != nullptr) {
+    measured = fmt::format("{} {} {}", tuned->candidate.provider, tuned->candidate.estimate.us, tuned->candidate.plan);
+    for (const TuningCandidate& candidate : tuned->evidence.candidates) {
+      measured += fmt::format("\n{} {} {}", candidate.provider, candidate.us, candidate.plan);
+    }
+  }
   // What is kept in memory alone is of no other program.
   const std::string program = options.cache->keeps_kernels() ? program_hash() : "";
   return content_hash({program, task_hash(task), options.kernels.all, options.kernels.of(task.name),

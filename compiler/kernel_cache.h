@@ -39,7 +39,6 @@ class KernelCache {
   // What was measured, as text (compiler/tune/measurements.h).
   std::optional<std::string> find_times(const std::string& key) const { return read_text(times_path(key)); }
   void store_times(const std::string& key, const std::string& text) const { write_text(times_path(key), text); }
-  std::string times_file(const std::string& key) const { return times_path(key).string(); }
   // Removes what was used longest ago, until the rest is within the limit.
   void trim() const;
   std::string folder() const { return folder_.string(); }

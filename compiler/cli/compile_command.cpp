@@ -127,6 +127,8 @@ std::int64_t parse_memory(const std::string& text) {
        kMaxMemoryLimit);
 }
 
+bool tunes(const CompileArguments& arguments) { return arguments.settings.tune > 0; }
+
 // Options that would do nothing beside others.
 void check_effects(const CompileArguments& arguments) {
   const CLI::App& command = *arguments.command;
@@ -149,7 +151,7 @@ void check_effects(const CompileArguments& arguments) {
   const std::vector<std::string> of_cache = {"--cache", "--cache-limit"};
   if (arguments.cache.off) refuse_given(command, of_cache, "--no-cache uses no cache");
   for (const std::string option : {"--dump-dir", "--stop-after"}) {
-    if (command.count(option) == 0) continue;
+    if (command.count(option) == 0 || tunes(arguments)) continue;  // times are taken from it all the same
     refuse_given(command, of_cache, fmt::format("{} makes every kernel anew, and uses no cache", option));
   }
 }
@@ -193,8 +195,6 @@ std::string cache_folder(const CacheArguments& arguments) {
   return folder.string();
 }
 
-bool tunes(const CompileArguments& arguments) { return arguments.settings.tune > 0; }
-
 // What ends before there is a plan leaves nothing to tune.
 void check_tuning(const CompileArguments& arguments) {
   if (!tunes(arguments)) return;
@@ -202,6 +202,15 @@ void check_tuning(const CompileArguments& arguments) {
   const std::optional<std::string>& stop = arguments.options.stop_after;
   if (stop == "layer" || stop == "pattern") {
     fail(ErrorKind::usage, "tune chooses plans, and --stop-after {} ends before there are any", *stop);
+  }
+  if (!arguments.settings.tune_providers.empty()) {
+    refuse_given(*arguments.command, {"--kernels"}, "--providers says whose kernels are measured; give one of them");
+  } else if (arguments.command->count("--providers") > 0) {
+    fail(ErrorKind::usage, "--providers '': names no provider");
+  }
+  if (arguments.no_libraries && arguments.settings.tune_providers.find("cudnn") != std::string::npos) {
+    fail(ErrorKind::usage, "--providers {} asks for calls of cuDNN, and --no-libraries for none",
+         arguments.settings.tune_providers);
   }
   if (arguments.settings.tune_anew && cache_folder(arguments.cache).empty()) {
     fail(ErrorKind::usage, "--anew has no effect here: no cache is used, and what was measured is kept in it");

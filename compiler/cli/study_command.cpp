@@ -99,6 +99,7 @@ std::vector<MapAxes> maps_of(const StudyArguments& arguments) {
 std::vector<std::string> providers_of(const StudyArguments& arguments) {
   if (!arguments.providers) return {};
   std::vector<std::string> names = parse_providers(*arguments.providers, kernel_kind_names());
+  if (names.empty()) fail(ErrorKind::usage, "--providers '': names no provider");
   for (const std::string& name : names) {
     if (!arguments.estimate || !find_provider(name)->needs_measuring()) continue;
     fail(ErrorKind::usage, "--providers {}: no model speaks of {}, and --estimate measures nothing",

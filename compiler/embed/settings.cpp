@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/providers/provider.h"
+#include "compiler/tune/tuned_network.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/factor_type.h"
@@ -44,6 +44,12 @@ std::vector<std::string> tunable_providers(const CompileSettings& settings) {
   return parse_providers(settings.tune_providers, known);
 }
 
+NetworkTimer timer_of(const CompileOptions& options) {
+  return [archs = options.archs](std::span<const Package* const> packages, int batch) {
+    return time_networks(archs, packages, batch);
+  };
+}
+
 LayerZeros zeros_of(const Network& graph, const CompileSettings& settings, const PipelineWatch& watch) {
   if (!settings.activation_sparsity.empty()) {
     return made_up_zeros(graph, parse_synthetic_zeros(settings.activation_sparsity));
@@ -51,43 +57,6 @@ LayerZeros zeros_of(const Network& graph, const CompileSettings& settings, const
   return count_zeros(graph, settings.activations, [&](int done, int all) {
     if (watch.calibrating) watch.calibrating({done, all, "zeros of feature maps"});
   });
-}
-
-// Kernels that are the fastest among launches of their own kind need not be so in a network, where others run before
-// them. So a network is timed with them and with the models' choice, and for each batch size the faster is packed.
-CompileResult compile_tuned(const Network& network, CompileOptions options,
-                            const std::function<void(const CompileProgress&)>& progress,
-                            std::vector<std::string>& notes) {
-  CompileResult tuned = compile_network(network, options, progress);
-  if (tuned.stopped_early || holds_layers(tuned.package.manifest)) return tuned;
-  std::vector<int> changed;  // batch sizes
-  for (const TunedKernel& kernel : as_models_choose(options.tuned, options.batches)) {
-    const TunedKernel& own = *std::ranges::find_if(options.tuned, [&](const TunedKernel& other) {
-      return other.layer == kernel.layer && other.batch == kernel.batch;
-    });
-    if (own.candidate == kernel.candidate || std::ranges::find(changed, kernel.batch) != changed.end()) continue;
-    changed.push_back(kernel.batch);
-  }
-  if (changed.empty()) return tuned;
-  CompileOptions by_models = options;
-  by_models.tuned = as_models_choose(options.tuned, changed);
-  CompileResult other = compile_network(network, by_models, progress);
-  std::vector<int> slower;  // those for which tuning gained nothing
-  std::ranges::sort(changed);
-  for (const int batch : changed) {
-    const std::array<const Package*, 2> packages = {&tuned.package, &other.package};
-    const std::vector<double> us = time_networks(options.archs, packages, batch);
-    const bool gains = us[0] < us[1];
-    notes.push_back(
-        fmt::format("batch {}: the network takes {:.1f} us with the kernels that were measured to be the "
-                    "fastest, and {:.1f} with those that the models choose{}",
-                    batch, us[0], us[1], gains ? "" : ", which are packed"));
-    if (!gains) slower.push_back(batch);
-  }
-  if (slower.empty()) return tuned;
-  if (slower.size() == changed.size()) return other;
-  options.tuned = as_models_choose(std::move(options.tuned), slower);
-  return compile_network(network, options, progress);
 }
 
 }  // namespace
@@ -218,7 +187,7 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
     std::ranges::move(tuned.notes, std::back_inserter(notes));
   }
   CompileResult result = options.tuned.empty() ? compile_network(std::move(network), options, watch.compiling)
-                                               : compile_tuned(network, options, watch.compiling, notes);
+                                               : compile_tuned(network, options, watch.compiling, timer_of(options));
   result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
   return result;
 }

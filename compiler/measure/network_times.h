@@ -18,12 +18,12 @@ struct BoundNetwork {
 };
 
 // `values` gives so many of an input, by its index; empty: random ones.
-BoundNetwork bind_own_memory(const Device& device, const LoadedNetwork& network, int batch,
-                             const NetworkOptions& options = {},
-                             const std::function<std::vector<float>(std::size_t input, std::int64_t count)>& values = {});
+BoundNetwork bind_own_memory(
+    const Device& device, const LoadedNetwork& network, int batch, const NetworkOptions& options = {},
+    const std::function<std::vector<float>(std::size_t input, std::int64_t count)>& values = {});
 
-// What a launch of each package's network takes among others that follow at once, in microseconds: medians. The networks
-// take turns, so that whatever drifts does so for all of them.
+// What a launch of each package's network takes among others that follow at once, in microseconds: medians. The
+// networks take turns, so that whatever drifts does so for all of them.
 std::vector<double> time_networks_in_turns(const Device& device, std::span<const Package* const> packages, int batch);
 
 }  // namespace burin

@@ -12,6 +12,7 @@
 #include "compiler/measure/layer_times.h"
 #include "compiler/measure/network_times.h"
 #include "compiler/program_tasks.h"
+#include "compiler/tune/tuning_task.h"
 #include "ir/error.h"
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/device_state.h"
@@ -51,9 +52,9 @@ struct Contender {
   std::vector<double> turns_us;  // the median of each turn
 };
 
-std::string why_not_all(const TuneOptions& options) {
+std::string why_not_all(const Tuned& tuned, const TuneOptions& options) {
   std::vector<std::string> reasons;
-  if (options.budget_s > 0) reasons.push_back("those that take most of the time, as far as --budget sufficed");
+  if (tuned.was_time_up) reasons.push_back("those that take most of the time, as far as --budget sufficed");
   if (!options.providers.empty()) reasons.push_back("those that one of --providers can make");
   return reasons.empty() ? "" : fmt::format(", {}", fmt::join(reasons, ", and of these "));
 }
@@ -62,7 +63,7 @@ std::vector<std::string> faults_of(const std::vector<TunedKernel>& tuned) {
   std::vector<std::string> notes;
   for (const TunedKernel& kernel : tuned) {
     for (const TuningCandidate& candidate : kernel.evidence.candidates) {
-      if (candidate.fault.empty()) continue;
+      if (candidate.fault.empty() || candidate.fault == kNotMeasured) continue;
       notes.push_back(fmt::format("layer '{}', batch {}: {} {} was left out: {}", kernel.layer, kernel.batch,
                                   candidate.provider, candidate.plan, candidate.fault));
     }
@@ -177,14 +178,15 @@ TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& opti
       [&](const Task& task, const Candidate& candidate) { return compile_candidate(task, candidate, options, arch); },
       measurer, progress);
   std::ranges::move(faults_of(tuned.kernels), std::back_inserter(network.notes));
-  if (tuned.known > 0) {
+  std::ranges::move(tuned.notes, std::back_inserter(network.notes));
+  if (tuned.from_cache > 0) {
     network.notes.push_back(
-        fmt::format("{} of {} times are of earlier runs, from {} (--anew measures all of them again)", tuned.known,
-                    tuned.known + tuned.measured, options.cache->folder()));
+        fmt::format("{} of {} times are of earlier runs, from {} (--anew measures all of them again)", tuned.from_cache,
+                    tuned.from_cache + tuned.measured, options.cache->folder()));
   }
   if (tuned.kernels.size() < tasks.size()) {
     network.notes.push_back(fmt::format("{} of {} kernels were measured{}; the others are the models' choice",
-                                        tuned.kernels.size(), tasks.size(), why_not_all(tune_options)));
+                                        tuned.kernels.size(), tasks.size(), why_not_all(tuned, tune_options)));
   }
   network.kernels = std::move(tuned.kernels);
   return network;

@@ -7,11 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/providers/provider.h"
+#include "ir/limits.h"
 
 namespace burin {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr int kMostSamples = 1'000'000;
 
 Json about(const Task& task, const TuningDevice& device) {
   return {{"layer", task.name},
@@ -32,77 +35,122 @@ Json about(const Task& task, const TuningDevice& device) {
 // A layer's name may be any bytes.
 std::string text_of(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace); }
 
-bool is_time(double us) { return std::isfinite(us) && us > 0; }
+// Kinds of faults that are kept; what else goes wrong is tried again.
+constexpr std::array<std::pair<ErrorKind, std::string_view>, 3> kFaults = {
+    {{ErrorKind::verification, "wrong"}, {ErrorKind::unsupported, "unsupported"}, {ErrorKind::device, "device"}}};
 
-// Throws a JSON exception where something is missing or of another type.
-Measurements::Entry parse(const Json& json) {
+Json to_json(const Measurements::Entry& entry) {
+  Json json = {{"provider", entry.candidate.provider}, {"in_short", entry.in_short}};
+  if (entry.fault) {
+    const auto kind = std::ranges::find(kFaults, entry.fault->kind(), [](const auto& known) { return known.first; });
+    json["fault"] = kind->second;
+    json["message"] = recorded_fault(*entry.fault);
+  } else {
+    json["us"] = entry.time.us;
+    json["samples"] = entry.time.samples;
+    json["workspace_bytes"] = entry.time.workspace_bytes;
+    json["error"] = entry.error;
+    json["in_turns_us"] = entry.turns_us;
+  }
+  json["plan"] = entry.candidate.plan;
+  return json;
+}
+
+// Throws a JSON exception where something is missing or of another type. Nothing: it is not sound.
+std::optional<Measurements::Entry> parse(const Json& json) {
   Measurements::Entry entry;
   entry.candidate.provider = json.at("provider").get<std::string>();
   entry.candidate.plan = json.at("plan").get<std::string>();
   entry.in_short = json.at("in_short").get<std::string>();
+  if (json.contains("fault")) {
+    const auto name = json.at("fault").get<std::string>();
+    const auto kind = std::ranges::find(kFaults, name, [](const auto& known) { return known.second; });
+    if (kind == kFaults.end()) return std::nullopt;
+    entry.fault = Error(kind->first, json.at("message").get<std::string>());
+    return entry;
+  }
   entry.time.us = json.at("us").get<double>();
   entry.time.samples = json.at("samples").get<int>();
   entry.time.workspace_bytes = json.at("workspace_bytes").get<std::int64_t>();
   entry.error = json.at("error").get<double>();
-  entry.in_turns = json.at("in_turns").get<bool>();
-  return entry;
+  entry.turns_us = json.at("in_turns_us").get<double>();
+  const bool is_sound = std::isfinite(entry.time.us) && entry.time.us > 0 && std::isfinite(entry.turns_us) &&
+                        entry.turns_us >= 0 && entry.time.samples > 0 && entry.time.samples <= kMostSamples &&
+                        entry.time.workspace_bytes >= 0 && entry.time.workspace_bytes <= kMaxWorkspaceBytes &&
+                        entry.error >= 0 && entry.error <= 1;
+  return is_sound ? std::optional(entry) : std::nullopt;
 }
 
-bool is_sound(const Measurements::Entry& entry) {
-  return is_time(entry.time.us) && entry.time.samples > 0 && entry.time.workspace_bytes >= 0 && entry.error >= 0 &&
-         entry.error <= 1;
-}
+// So that a file that is damaged, or under another's name, is none.
+std::string hash_of(const std::string& key, const Json& candidates) { return content_hash({key, text_of(candidates)}); }
 
 }  // namespace
 
 Measurements::Measurements(const KernelCache* cache, const Task& task, const TuningDevice& device, bool anew)
-    : cache_(cache != nullptr && cache->keeps_kernels() ? cache : nullptr) {
+    : cache_(cache != nullptr && cache->keeps_kernels() ? cache : nullptr), anew_(anew) {
   if (cache_ == nullptr) return;
   about_ = text_of(about(task, device));
   key_ = task_key(task, fmt::format("{} {} {} {} {}", device.name, device.arch, device.driver_version, device.libraries,
                                     device.code_copies));
-  if (anew) return;
   const std::optional<std::string> text = cache_->find_times(key_);
   if (!text) return;
   try {
     const Json document = Json::parse(*text);
-    for (const Json& json : document.at("candidates")) {
-      Entry entry = parse(json);
-      if (is_sound(entry)) entries_.push_back(std::move(entry));
+    const Json& candidates = document.at("candidates");
+    if (document.at("hash").get<std::string>() != hash_of(key_, candidates)) return;
+    for (const Json& json : candidates) {
+      if (std::optional<Entry> entry = parse(json)) entries_.push_back({*std::move(entry), false});
     }
   } catch (const nlohmann::json::exception&) {
     entries_.clear();
   }
 }
 
-Measurements::Entry* Measurements::find_own(const Candidate& candidate) {
-  const auto found = std::ranges::find(entries_, candidate, &Entry::candidate);
+Measurements::Kept* Measurements::find_kept(const Candidate& candidate) {
+  const auto found =
+      std::ranges::find(entries_, candidate, [](const Kept& kept) -> const Candidate& { return kept.entry.candidate; });
   return found == entries_.end() ? nullptr : &*found;
 }
 
 const Measurements::Entry* Measurements::find(const Candidate& candidate) const {
-  return const_cast<Measurements*>(this)->find_own(candidate);
+  const Kept* const kept = const_cast<Measurements*>(this)->find_kept(candidate);
+  return kept == nullptr || (anew_ && !kept->is_of_this_run) ? nullptr : &kept->entry;
 }
 
-void Measurements::store(const Candidate& candidate, const LaunchTime& time, double error) {
+void Measurements::store(Entry entry) {
   if (cache_ == nullptr) return;
-  Entry entry{candidate, find_provider(candidate.provider)->brief(candidate.plan), time, error, false};
-  if (Entry* const known = find_own(candidate)) {
-    *known = std::move(entry);
+  entry.in_short = find_provider(entry.candidate.provider)->brief(entry.candidate.plan);
+  Kept kept{std::move(entry), true};
+  if (Kept* const known = find_kept(kept.entry.candidate)) {
+    *known = std::move(kept);
   } else {
-    entries_.push_back(std::move(entry));
+    entries_.push_back(std::move(kept));
   }
   write();
 }
 
+void Measurements::store(const Candidate& candidate, const LaunchTime& time, double error) {
+  Entry entry;
+  entry.candidate = candidate;
+  entry.time = time;
+  entry.error = error;
+  store(std::move(entry));
+}
+
+void Measurements::store_fault(const Candidate& candidate, const Error& fault) {
+  const auto kind = std::ranges::find(kFaults, fault.kind(), [](const auto& known) { return known.first; });
+  if (kind == kFaults.end()) return;
+  Entry entry;
+  entry.candidate = candidate;
+  entry.fault = fault;
+  store(std::move(entry));
+}
+
 void Measurements::store_turns(const std::vector<std::pair<Candidate, LaunchTime>>& times) {
   if (cache_ == nullptr) return;
-  for (Entry& entry : entries_) entry.in_turns = false;
+  for (Kept& kept : entries_) kept.entry.turns_us = 0;
   for (const auto& [candidate, time] : times) {
-    if (Entry* const known = find_own(candidate)) {
-      known->time = time;
-      known->in_turns = true;
-    }
+    if (Kept* const known = find_kept(candidate)) known->entry.turns_us = time.us;
   }
   write();
 }
@@ -110,16 +158,10 @@ void Measurements::store_turns(const std::vector<std::pair<Candidate, LaunchTime
 void Measurements::write() const {
   Json document = Json::parse(about_);
   Json candidates = Json::array();
-  for (const Entry& entry : entries_) {
-    candidates.push_back({{"provider", entry.candidate.provider},
-                          {"in_short", entry.in_short},
-                          {"us", entry.time.us},
-                          {"samples", entry.time.samples},
-                          {"workspace_bytes", entry.time.workspace_bytes},
-                          {"error", entry.error},
-                          {"in_turns", entry.in_turns},
-                          {"plan", entry.candidate.plan}});
-  }
+  for (const Kept& kept : entries_) candidates.push_back(to_json(kept.entry));
+  // As it is read again: bytes that are no UTF-8 are others then.
+  candidates = Json::parse(text_of(candidates));
+  document["hash"] = hash_of(key_, candidates);
   document["candidates"] = std::move(candidates);
   cache_->store_times(key_, text_of(document) + "\n");
 }

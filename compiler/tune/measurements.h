@@ -1,6 +1,6 @@
-// What was measured of one task's candidates before, kept in the cache of kernels: a run that was stopped, or whose
-// time was up, loses nothing, and the next one goes on from it. One file for each task and device, as JSON that a
-// person can read; whoever finds one damaged measures again.
+// What was measured of one task's candidates before. The cache of kernels keeps it, so that a run that was stopped, or
+// whose time was up, loses nothing, and the next one goes on from there. Each task and device has a file of its own, as
+// JSON that a person can read; whoever finds one damaged measures again.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,7 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/task.h"
 #include "compiler/tune/measurer.h"
+#include "ir/error.h"
 
 namespace burin {
 
@@ -19,32 +20,40 @@ class Measurements {
   struct Entry {
     Candidate candidate;   // provider and plan
     std::string in_short;  // the plan, for a person who reads
-    LaunchTime time;
-    double error = 0;       // as a share of the tolerance
-    bool in_turns = false;  // timed in turns with the others that have it, once the search was over
+    LaunchTime time;       // when it was measured by itself
+    double error = 0;      // as a share of the tolerance
+    double turns_us = 0;   // when it took turns with the others that have such a time, after the search; 0: it did not
+    std::optional<Error> fault;  // instead of figures: it computes something else, cannot be launched, or ended a run
   };
 
-  // Keeps none.
+  // Such an object keeps nothing and knows nothing.
   Measurements() = default;
-  // `cache` must outlive it; null, or one that keeps nothing on disk: none are kept. `anew`: those that are there are
-  // not looked at, and are replaced.
+  // `cache` must outlive it; where it is null, or keeps nothing on disk, nothing is kept. `anew`: what is there is not
+  // looked at; each entry is replaced when its candidate is measured.
   Measurements(const KernelCache* cache, const Task& task, const TuningDevice& device, bool anew);
 
-  bool empty() const { return entries_.empty(); }
-  // Null: it was not measured.
+  bool has_entries() const { return !anew_ && !entries_.empty(); }
+  // The result is null where the candidate was not measured.
   const Entry* find(const Candidate& candidate) const;
   void store(const Candidate& candidate, const LaunchTime& time, double error);
-  // Times of candidates that are there already, which took turns.
+  void store_fault(const Candidate& candidate, const Error& fault);
+  // Times of candidates that took turns; what others had of earlier turns is forgotten.
   void store_turns(const std::vector<std::pair<Candidate, LaunchTime>>& times);
 
  private:
+  struct Kept {
+    Entry entry;
+    bool is_of_this_run = false;
+  };
+  Kept* find_kept(const Candidate& candidate);
+  void store(Entry entry);
   void write() const;
-  Entry* find_own(const Candidate& candidate);
 
   const KernelCache* cache_ = nullptr;
   std::string key_;
   std::string about_;  // what a person reads at the head of the file
-  std::vector<Entry> entries_;
+  bool anew_ = false;
+  std::vector<Kept> entries_;
 };
 
 }  // namespace burin

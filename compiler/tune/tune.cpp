@@ -46,15 +46,15 @@ ConvLayer as_convolution(const Task& task) {
 // The search for one task's kernel, and what its candidates are run on.
 struct Search {
   TuningTask task;
-  Measurements known;
+  Measurements measurements;
   std::optional<ConvLayer> made;  // of a fully connected layer
   std::optional<ExpectedOutput> expected;
   std::map<std::size_t, Package> kept;  // of candidates that may have to take turns once more
-  std::set<std::size_t> awaited;        // those that are compiled for it
+  std::set<std::size_t> awaited;        // those that are compiled for that
 
   Search(const Task& asked, const CompileOptions& options, const TuneOptions& tune_options, const TuningDevice& device)
       : task(asked, options, tune_options.plans, tune_options.providers, device),
-        known(options.cache, asked, device, tune_options.anew) {}
+        measurements(options.cache, asked, device, tune_options.anew) {}
 
   void expect() {
     const Task& asked = task.task();
@@ -67,18 +67,13 @@ struct Search {
     kept.insert_or_assign(candidate, std::move(package));
     std::erase_if(kept, [&](const auto& entry) { return !task.may_contend(entry.first); });
   }
-
-  // Those that are to take turns; none where nobody is near the best, or where all of them have done so before.
-  std::vector<std::size_t> contenders() const {
-    const std::vector<std::size_t> found = task.contenders();
-    const auto took_turns = [&](std::size_t i) {
-      const Measurements::Entry* entry = known.find(task.candidate(i));
-      return entry != nullptr && entry->in_turns;
-    };
-    if (found.size() < 2 || std::ranges::all_of(found, took_turns)) return {};
-    return found;
-  }
 };
+
+// The device cannot be used any more: what was measured so far is in the cache.
+[[noreturn]] void end_tuning(const Search& search, std::size_t candidate, const Error& error) {
+  fail(ErrorKind::device, "{}, {}: {}; the device cannot be used any more, so tuning ends", search.task.name(),
+       search.task.describe(candidate), error.what());
+}
 
 class Tuner {
  public:
@@ -91,7 +86,6 @@ class Tuner {
         measurer_(measurer),
         progress_(progress),
         device_(measurer.device()),
-        budget_(tune_options.budget_s, tune_options.seconds),
         order_(tasks.size()),
         searches_(tasks.size()),
         results_(tasks.size()),
@@ -103,6 +97,7 @@ class Tuner {
   }
 
   Tuned run() {
+    budget_.emplace(tune_options_.budget_s, tune_options_.seconds);
     start_more();
     while (open_ > 0) {
       step(pool_.next());
@@ -115,13 +110,18 @@ class Tuner {
   }
 
  private:
+  bool is_time_left() {
+    if (!budget_->is_time_left()) is_time_up_ = tuned_.was_time_up = true;
+    return !is_time_up_;
+  }
+
   // Starts as many kernels as keep the compiling threads busy while one is measured. When the time is up, what was
   // measured before counts all the same.
   void start_more() {
     while (open_ < at_once_ && next_ < order_.size()) {
       const std::size_t place = next_++;
       auto search = std::make_unique<Search>(tasks_[order_[place]], options_, tune_options_, device_);
-      if (!budget_.is_time_left() && search->known.empty()) continue;
+      if (!is_time_left() && !search->measurements.has_entries()) continue;
       searches_[place] = std::move(search);
       ++open_;
       go_on(place);
@@ -130,28 +130,37 @@ class Tuner {
 
   // Starts the next round, and what follows where that takes no measurement.
   void go_on(std::size_t place) {
-    Search& search = *searches_[place];
-    TuningTask& task = search.task;
+    TuningTask& task = searches_[place]->task;
     while (task.round_is_over()) {
-      const bool is_time_left = budget_.is_time_left();
-      const auto may_try = [&](const Candidate& candidate) {
-        return is_time_left || search.known.find(candidate) != nullptr;
-      };
-      const std::vector<std::size_t> round = task.next_round(may_try);
+      const std::vector<std::size_t> round = task.next_round();
       if (round.empty()) {
-        if (!is_time_left || !start_turns(place)) finish(place);
+        if (!start_turns(place)) finish(place);
         return;
       }
+      const bool may_measure = is_time_left();
       for (const std::size_t candidate : round) {
-        if (const Measurements::Entry* entry = search.known.find(task.candidate(candidate))) {
-          task.measured(candidate, entry->time, entry->error);
-          ++tuned_.known;
-          tell(task);
-        } else {
+        if (take_from_cache(*searches_[place], candidate)) continue;
+        if (may_measure) {
           compile(place, candidate);
+        } else {
+          task.skipped(candidate);
         }
       }
     }
+  }
+
+  // False where the candidate was not measured before.
+  bool take_from_cache(Search& search, std::size_t candidate) {
+    const Measurements::Entry* const entry = search.measurements.find(search.task.candidate(candidate));
+    if (entry == nullptr) return false;
+    if (entry->fault) {
+      search.task.failed(candidate, *entry->fault);
+    } else {
+      search.task.measured(candidate, entry->time, entry->error);
+    }
+    ++tuned_.from_cache;
+    tell(search.task);
+    return true;
   }
 
   void compile(std::size_t place, std::size_t candidate) {
@@ -164,7 +173,7 @@ class Tuner {
   void step(CompilePool::Result compiled) {
     const auto [place, candidate] = compiled.key;
     Search& search = *searches_[place];
-    if (!budget_.is_time_left()) is_time_up_ = true;  // what waits to be compiled need not be
+    (void)is_time_left();  // what waits to be compiled need not be when the time is up
     if (search.awaited.erase(candidate) > 0) {
       if (!compiled.fault) search.kept.insert_or_assign(candidate, std::move(compiled.package));
       if (!search.awaited.empty()) return;
@@ -189,28 +198,39 @@ class Tuner {
     TuningTask& task = search.task;
     const Task& asked = task.task();
     if (!search.expected) search.expect();
+    ++tuned_.measured;
     try {
       const double error = checked_error(measurer_, package, asked.batch, *search.expected);
       const LaunchTime time = measurer_.time(package, asked.batch, search.expected->input());
-      ++tuned_.measured;
       task.measured(candidate, time, error);
-      search.known.store(task.candidate(candidate), time, error);
+      search.measurements.store(task.candidate(candidate), time, error);
     } catch (const Error& error) {
-      end_if_lost(search, candidate, error);
+      const bool is_lost = !measurer_.usable();
+      // Another fault of a device may be another's work on it.
+      if (is_lost || error.kind() != ErrorKind::device) {
+        search.measurements.store_fault(task.candidate(candidate), error);
+      }
+      if (is_lost) end_tuning(search, candidate, error);
       task.failed(candidate, error);
     }
   }
 
-  void end_if_lost(const Search& search, std::size_t candidate, const Error& error) {
-    if (measurer_.usable()) return;
-    fail(ErrorKind::device, "{}, {}: {}; the device cannot be used any more, so tuning ends", search.task.name(),
-         search.task.describe(candidate), error.what());
-  }
-
-  // False where nobody is to take turns, or all had done so at once.
+  // False where nobody has to be compiled for it: then those near the best have taken turns, now or in an earlier run.
   bool start_turns(std::size_t place) {
     Search& search = *searches_[place];
-    for (const std::size_t candidate : search.contenders()) {
+    const std::vector<std::size_t> contenders = search.task.contenders();
+    if (contenders.size() < 2) return false;
+    std::vector<std::pair<std::size_t, double>> earlier;
+    for (const std::size_t candidate : contenders) {
+      const Measurements::Entry* const entry = search.measurements.find(search.task.candidate(candidate));
+      if (entry != nullptr && entry->turns_us > 0) earlier.emplace_back(candidate, entry->turns_us);
+    }
+    if (earlier.size() == contenders.size()) {
+      search.task.took_turns(earlier);
+      return false;
+    }
+    if (!is_time_left()) return false;
+    for (const std::size_t candidate : contenders) {
       if (!search.kept.contains(candidate)) search.awaited.insert(candidate);
     }
     for (const std::size_t candidate : search.awaited) compile(place, candidate);
@@ -219,34 +239,44 @@ class Tuner {
     return false;
   }
 
-  // Those near the best once more, one after the other and again, so that a clock that drifts does so for all of them.
+  // Those near the best are timed once more, one after the other and again, so that a clock that drifts does so for
+  // all.
   void take_turns(Search& search) {
-    std::vector<std::size_t> contenders = search.contenders();
-    std::erase_if(contenders, [&](std::size_t i) { return !search.kept.contains(i); });  // a fault of compiling
+    std::vector<std::size_t> contenders = search.task.contenders();
+    std::erase_if(contenders,
+                  [&](std::size_t i) { return !search.kept.contains(i); });  // it could not be compiled again
     if (contenders.size() < 2) return;
     if (!search.expected) search.expect();
     std::vector<const Package*> packages;
     for (const std::size_t candidate : contenders) packages.push_back(&search.kept.at(candidate));
     const std::vector<Timing> timings =
         measurer_.time_in_turns(packages, search.task.task().batch, search.expected->input());
-    std::vector<std::pair<std::size_t, LaunchTime>> times;
+    std::vector<std::pair<std::size_t, double>> times_us;
     std::vector<std::pair<Candidate, LaunchTime>> to_keep;
     for (std::size_t i = 0; i < timings.size(); ++i) {
       if (timings[i].fault) {
-        end_if_lost(search, contenders[i], *timings[i].fault);
+        if (!measurer_.usable()) end_tuning(search, contenders[i], *timings[i].fault);
+        search.task.ruled_out(contenders[i], *timings[i].fault);
         continue;
       }
-      times.emplace_back(contenders[i], timings[i].time);
+      times_us.emplace_back(contenders[i], timings[i].time.us);
       to_keep.emplace_back(search.task.candidate(contenders[i]), timings[i].time);
     }
-    search.task.timed_again(times);
-    search.known.store_turns(to_keep);
+    search.task.took_turns(times_us);
+    search.measurements.store_turns(to_keep);
   }
 
   void finish(std::size_t place) {
     const TuningTask& task = searches_[place]->task;
-    // Nothing was tried where no provider that is asked can make it, or the time was up before.
-    if (task.has_outcome()) results_[order_[place]] = task.result();
+    // Without a best one the kernel is left to the models: nobody who is asked can make it, or the time was up before.
+    // Where all candidates of all providers were tried, there is nothing to leave it to.
+    const bool was_tried = task.proposed() > 0 && !task.was_cut_short() && tune_options_.providers.empty();
+    if (task.has_best() || was_tried) {
+      results_[order_[place]] = task.result();
+    } else if (task.proposed() > 0) {
+      tuned_.notes.push_back(
+          fmt::format("{}: none of the candidates that were tried can be used; the models choose", task.name()));
+    }
     searches_[place].reset();
     --open_;
     ++done_;
@@ -254,8 +284,8 @@ class Tuner {
 
   void tell(const TuningTask& task) const {
     if (!progress_) return;
-    progress_({done_, static_cast<int>(tasks_.size()), task.task().name, task.task().batch, task.tried(), task.known(),
-               task.best_us()});
+    progress_({done_, static_cast<int>(tasks_.size()), task.task().name, task.task().batch, task.tried(),
+               task.proposed(), task.best_us()});
   }
 
   const std::vector<Task>& tasks_;
@@ -265,8 +295,8 @@ class Tuner {
   Measurer& measurer_;
   const std::function<void(const TuneProgress&)>& progress_;
   const TuningDevice device_;
-  const TimeBudget budget_;
-  std::vector<std::size_t> order_;  // the tasks, those that take most of the time first
+  std::optional<TimeBudget> budget_;  // from the first measurement on
+  std::vector<std::size_t> order_;    // the tasks, those that take most of the time first
   std::vector<std::unique_ptr<Search>> searches_;
   std::vector<std::optional<TunedKernel>> results_;  // of each task
   Tuned tuned_;

@@ -22,7 +22,7 @@ struct TuneOptions {
   double budget_s = 0;                   // after so much time nothing new is tried; 0: there is time for all
   int jobs = 0;                          // threads; 0: as many as there are processors
   std::function<double()> seconds = {};  // a clock; empty: the system's
-  std::vector<std::string> providers = {};  // whose candidates are measured; empty: all
+  std::vector<std::string> providers = {};  // whose candidates are measured, beside the models' choice; empty: all
   bool anew = false;                        // what the options' cache has of measurements is measured again
 };
 
@@ -36,7 +36,9 @@ struct TuneProgress {
 
 struct Tuned {
   std::vector<TunedKernel> kernels;
-  int measured = 0, known = 0;  // candidates that were timed, and those whose times the cache had
+  int measured = 0, from_cache = 0;  // candidates that were timed, and those whose times the cache had
+  bool was_time_up = false;
+  std::vector<std::string> notes;  // kernels of which no candidate can be used
 };
 
 // A package of one kernel, ready for the measurer; called from several threads. Usually compile_candidate().

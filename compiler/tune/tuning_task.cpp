@@ -31,25 +31,30 @@ std::string TuningTask::describe(std::size_t index) const { return "plan " + out
 
 std::vector<Candidate> TuningTask::first() const {
   std::vector<Candidate> all = all_candidates(task_, options_, most_first_);
-  std::erase_if(all, [&](const Candidate& candidate) { return !is_asked(candidate); });
   std::vector<Candidate> unmodelled;
   // Of what no model speaks, each is tried.
   if (!evidence_.libraries.empty()) unmodelled = unmodelled_candidates(task_, options_);
   std::erase_if(unmodelled, [&](const Candidate& candidate) { return !is_asked(candidate); });
-  if (all.empty()) return unmodelled;
+  if (unmodelled.empty() && std::ranges::none_of(all, [&](const auto& candidate) { return is_asked(candidate); })) {
+    return {};
+  }
+  all.erase(
+      std::remove_if(all.begin() + 1, all.end(), [&](const Candidate& candidate) { return !is_asked(candidate); }),
+      all.end());
   const double worthwhile = kFarBehind * all.front().estimate.us;
+  const int most = most_first_ + (is_asked(all.front()) ? 0 : 1);
   std::vector<Candidate> chosen, others;
   for (Candidate& candidate : all) {
     const bool has_one = std::ranges::find(chosen, candidate.provider, &Candidate::provider) != chosen.end();
     const bool is_close = candidate.estimate.us <= worthwhile;
-    if (!has_one && is_close && static_cast<int>(chosen.size()) < most_first_) {
+    if (!has_one && is_close && static_cast<int>(chosen.size()) < most) {
       chosen.push_back(std::move(candidate));
     } else if (is_close || candidate.provider == chosen.front().provider) {
       others.push_back(std::move(candidate));
     }
   }
   for (Candidate& candidate : others) {
-    if (static_cast<int>(chosen.size()) == most_first_) break;
+    if (static_cast<int>(chosen.size()) == most) break;
     chosen.push_back(std::move(candidate));
   }
   std::ranges::move(unmodelled, std::back_inserter(chosen));
@@ -60,7 +65,7 @@ bool TuningTask::is_asked(const Candidate& candidate) const {
   return providers_.empty() || std::ranges::find(providers_, candidate.provider) != providers_.end();
 }
 
-std::vector<std::size_t> TuningTask::next_round(const std::function<bool(const Candidate&)>& may_try) {
+std::vector<std::size_t> TuningTask::next_round() {
   BURIN_CHECK(round_is_over(), "{}: a round of tuning is not over", name());
   std::vector<Candidate> round;
   if (candidates_.empty()) {
@@ -72,7 +77,6 @@ std::vector<std::size_t> TuningTask::next_round(const std::function<bool(const C
     round = neighbours();
     steps_left_ -= static_cast<int>(round.size());
   }
-  if (may_try) std::erase_if(round, [&](const Candidate& candidate) { return !may_try(candidate); });
   std::vector<std::size_t> added;
   for (Candidate& candidate : round) {
     added.push_back(candidates_.size());
@@ -89,10 +93,10 @@ std::vector<std::size_t> TuningTask::next_round(const std::function<bool(const C
 std::vector<Candidate> TuningTask::neighbours() const {
   if (steps_left_ <= 0) return {};
   const Candidate& best = candidates_[*best_];
-  std::vector<Candidate> found =
-      find_provider(best.provider)
-          ->neighbours(task_, best.plan,
-                       {.count = steps_left_ + known(), .plan = choices_for(*find_provider(best.provider), options_)});
+  std::vector<Candidate> found = find_provider(best.provider)
+                                     ->neighbours(task_, best.plan,
+                                                  {.count = steps_left_ + proposed(),
+                                                   .plan = choices_for(*find_provider(best.provider), options_)});
   std::erase_if(found, [&](const Candidate& candidate) {
     return std::ranges::find(candidates_, candidate) != candidates_.end();
   });
@@ -133,13 +137,31 @@ std::vector<std::size_t> TuningTask::contenders() const {
   return found;
 }
 
-void TuningTask::timed_again(const std::vector<std::pair<std::size_t, LaunchTime>>& times) {
-  for (const auto& [candidate, time] : times) {
-    evidence_.candidates[candidate].us = time.us;
-    evidence_.candidates[candidate].samples = time.samples;
-  }
+void TuningTask::took_turns(const std::vector<std::pair<std::size_t, double>>& times_us) {
+  if (times_us.empty()) return;
+  for (const auto& [candidate, us] : times_us) evidence_.candidates[candidate].us = us;
   // The others have times of other moments, and took longer then.
-  if (!times.empty()) best_ = std::ranges::min(times, {}, [&](const auto& timed) { return rank(timed.first); }).first;
+  best_ = std::ranges::min(times_us, {}, [&](const auto& timed) { return rank(timed.first); }).first;
+}
+
+void TuningTask::ruled_out(std::size_t candidate, const Error& fault) {
+  TuningCandidate& record = evidence_.candidates[candidate];
+  record.us = record.error = 0;
+  record.samples = 0;
+  record.workspace_bytes = 0;
+  record.fault = recorded_fault(fault);
+  if (!first_fault_) {
+    first_fault_ = fault;
+    first_fault_of_ = candidate;
+  }
+  find_best();
+}
+
+void TuningTask::find_best() {
+  best_.reset();
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (outcome(i).us > 0 && (!best_ || rank(i) < rank(*best_))) best_ = i;
+  }
 }
 
 void TuningTask::skipped(std::size_t candidate) {
@@ -153,7 +175,7 @@ TunedKernel TuningTask::result() const {
   if (!best_) {
     BURIN_CHECK(first_fault_, "{}: no plan was tried", name());
     fail(first_fault_->kind(), "{}: none of {} plans can be used; the first, {}: {}", name(), candidates_.size(),
-         evidence_.candidates.front().plan, first_fault_->what());
+         evidence_.candidates[first_fault_of_].plan, first_fault_->what());
   }
   TunedKernel result{task_.name, task_.batch, candidates_[*best_], evidence_, candidates_.front()};
   result.candidate.estimate = {best_us(), Estimate::Source::measured};
@@ -162,7 +184,7 @@ TunedKernel TuningTask::result() const {
   std::vector<TuningCandidate>& evidence = result.evidence.candidates;
   for (const std::size_t candidate : std::views::reverse(skipped_)) {
     if (candidate == 0) {  // the models' choice is there in any case
-      evidence[0].fault = "the time was up";
+      evidence[0].fault = kNotMeasured;
       continue;
     }
     evidence.erase(evidence.begin() + static_cast<std::ptrdiff_t>(candidate));

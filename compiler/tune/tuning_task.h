@@ -1,7 +1,6 @@
 // The search for the fastest kernel of one task: which candidates to try next, and what came of those that were tried.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,17 +14,20 @@
 
 namespace burin {
 
+// The fault of a models' choice that there was no time to measure.
+inline constexpr const char* kNotMeasured = "the time was up";
+
 class TuningTask {
  public:
   // `plans`: how many to try at first, and how many steps from the best of them at most. `providers`: those that are
-  // asked; empty: all. Task and options must outlive this.
+  // asked, beside the models' choice; empty: all. Task and options must outlive this.
   TuningTask(const Task& task, const CompileOptions& options, int plans, const std::vector<std::string>& providers,
              const TuningDevice& device);
 
   // The indices of the candidates to try next; all earlier ones must have an outcome. First those that the models
-  // promise most of, of each provider at least one unless it is far behind, then the neighbours of the best as long as
-  // that improves. Empty: done. `may_try` leaves out those that it is false for; empty: none.
-  std::vector<std::size_t> next_round(const std::function<bool(const Candidate&)>& may_try = {});
+  // promise most of, their choice before all others, of each provider at least one unless it is far behind, then the
+  // neighbours of the best as long as that improves. Empty: done.
+  std::vector<std::size_t> next_round();
 
   const Task& task() const { return task_; }
   std::string name() const;  // "layer 'conv1', batch 32"
@@ -37,18 +39,21 @@ class TuningTask {
   // There was no time to measure it: it is no part of the evidence, but for the models' choice.
   void skipped(std::size_t candidate);
 
-  // Of the right ones the few that take hardly more than the best, itself first: which of them is the fastest, times of
-  // other moments cannot tell. One where it is alone.
+  // The few right ones that take hardly more than the best, which is the first of them: times of other moments cannot
+  // tell which of them is the fastest.
   std::vector<std::size_t> contenders() const;
   bool may_contend(std::size_t candidate) const;
-  // Their times when they took turns.
-  void timed_again(const std::vector<std::pair<std::size_t, LaunchTime>>& times);
+  // These are the times that contenders had when they took turns: the fastest of them is the best now.
+  void took_turns(const std::vector<std::pair<std::size_t, double>>& times_us);
+  // Measured before, it had this fault when it took turns.
+  void ruled_out(std::size_t candidate, const Error& fault);
 
   int tried() const { return tried_; }
-  int known() const { return static_cast<int>(candidates_.size()); }
-  bool round_is_over() const { return tried_ == known(); }
-  // Whether some candidate was measured, or found to be impossible.
-  bool has_outcome() const { return tried_ > static_cast<int>(skipped_.size()); }
+  int proposed() const { return static_cast<int>(candidates_.size()); }
+  bool round_is_over() const { return tried_ == proposed(); }
+  bool has_best() const { return best_.has_value(); }
+  // Whether there was no time for some of the candidates.
+  bool was_cut_short() const { return !skipped_.empty(); }
   double best_us() const;  // 0: none yet
 
   // The fastest of the right ones, cold. Throws Error where there is none, of the kind of the first fault.
@@ -58,6 +63,7 @@ class TuningTask {
   std::vector<Candidate> first() const;
   std::vector<Candidate> neighbours() const;
   bool is_asked(const Candidate& candidate) const;
+  void find_best();
   // Where times are equal, the earlier plan wins, whatever the order in which they were measured.
   std::pair<double, std::size_t> rank(std::size_t candidate) const { return {outcome(candidate).us, candidate}; }
   const TuningCandidate& outcome(std::size_t candidate) const { return evidence_.candidates[candidate]; }

@@ -33,7 +33,7 @@ class FakeMeasurer : public burin::Measurer {
   std::string libraries;  // that candidates may call
   int runs = 0, timings = 0;
   std::vector<std::size_t> turns;  // how many kernels took turns, each time that several did
-  double drift = 1;                // of the clock: what takes turns takes so much longer
+  double drift = 1;                // of the clock: what takes turns then takes so much longer
   double last_zeros = 0;           // the share of the input that was timed last
 
   burin::TuningDevice device() const override { return {"Fake H200", "sm_90", 13000, 8, libraries}; }

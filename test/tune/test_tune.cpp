@@ -1,8 +1,10 @@
 #include "compiler/tune/tune.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <new>
 #include <set>
 
@@ -458,6 +460,7 @@ TEST_CASE("tune: a later run takes what was measured before, and goes on") {
   options.cache = &cache;
   const Network network = network_of({layer_of("a", 3), layer_of("b", 1)});
   double now = 0;
+  std::atomic<int> compiled = 0;
   TuneOptions tuning{.plans = 3, .budget_s = 100, .jobs = 1};
   tuning.seconds = [&now] { return now; };
   FakeMeasurer measurer(network);
@@ -467,26 +470,32 @@ TEST_CASE("tune: a later run takes what was measured before, and goes on") {
   };
   const auto run = [&] {
     const Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
-    return tune_tasks(tuning_tasks(prepared, options).tasks, options, tuning, fake_compile, measurer, {});
+    const auto compile = [&](const Task& task, const Candidate& candidate) {
+      ++compiled;
+      return fake_compile(task, candidate);
+    };
+    return tune_tasks(tuning_tasks(prepared, options).tasks, options, tuning, compile, measurer, {});
   };
   const Tuned first = run();  // the time is up after the second measurement
-  CHECK(first.known == 0);
+  CHECK(first.from_cache == 0);
   CHECK(first.measured == measurer.timings);
   REQUIRE(!first.kernels.empty());
   now = 0;
   tuning.budget_s = 0;
   measurer.timings = 0;
   const Tuned second = run();
-  CHECK(second.known == first.measured);
+  CHECK(second.from_cache == first.measured);
   CHECK(second.measured == measurer.timings);
   REQUIRE(second.kernels.size() == 2);
   CHECK(second.measured > 0);
   // By now all is known, times of turns as well, and nothing is measured; not even a compiler is asked.
   measurer.timings = measurer.runs = 0;
   measurer.turns.clear();
+  compiled = 0;
   const Tuned third = run();
+  CHECK(compiled == 0);
   CHECK(third.measured == 0);
-  CHECK(third.known == second.known + second.measured);
+  CHECK(third.from_cache == second.from_cache + second.measured);
   CHECK(measurer.timings == 0);
   CHECK(measurer.runs == 0);
   CHECK(measurer.turns.empty());
@@ -499,18 +508,111 @@ TEST_CASE("tune: a later run takes what was measured before, and goes on") {
   now = 1000;
   tuning.budget_s = 1;
   tuning.seconds = [&now] { return now += 1000; };
-  CHECK(run().kernels.size() == 2);
+  const Tuned late = run();
+  REQUIRE(late.kernels.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(late.kernels[i].candidate == third.kernels[i].candidate);
+    CHECK(late.kernels[i].evidence == third.kernels[i].evidence);
+  }
+  CHECK(late.was_time_up);
   CHECK(measurer.timings == 0);
-  // Another device, another driver and another library are other times; so is all, where that is asked for.
+  // With another library times are others; so are all, where that is asked for.
   measurer.libraries = "cuDNN 1.2.3";
   tuning.seconds = [&now] { return now; };
   tuning.budget_s = 0;
-  CHECK(run().known == 0);
+  CHECK(run().from_cache == 0);
   measurer.libraries.clear();
   tuning.anew = true;
   const Tuned anew = run();
-  CHECK(anew.known == 0);
-  CHECK(anew.measured == third.known);
+  CHECK(anew.from_cache == 0);
+  CHECK(anew.measured == third.from_cache);
+}
+
+TEST_CASE("tune: times of turns are compared with each other alone, now and in a later run") {
+  const ScratchFolder folder;
+  const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
+  CompileOptions options = baked_alone();
+  options.cache = &cache;
+  const Network network = one_layer();
+  FakeMeasurer measurer(network);
+  measurer.drift = 1.1;  // by now the clock is slower: with times of before, the third would seem to be the fastest
+  std::vector<std::string> order;
+  measurer.baked_us = [&](const BakedPlan& plan) {
+    const auto known = std::ranges::find(order, text_of(plan));
+    const auto index = static_cast<std::size_t>(known - order.begin());
+    if (known == order.end()) order.push_back(text_of(plan));
+    const bool again = !measurer.turns.empty();
+    if (index == 0) return again ? 102.0 : 100.0;
+    if (index == 1) return 101.0;
+    return 106.0 + static_cast<double>(index);
+  };
+  const auto run = [&](double budget_s) {
+    const Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
+    TuneOptions tuning{.plans = 4, .budget_s = budget_s, .jobs = 1};
+    double now = 0;
+    tuning.seconds = [&now] { return now += 1e-3; };
+    return tune_tasks(tuning_tasks(prepared, options).tasks, options, tuning, fake_compile, measurer, {});
+  };
+  const Tuned first = run(0);
+  REQUIRE(first.kernels.size() == 1);
+  REQUIRE(order.size() >= 3);
+  CHECK(measurer.turns == std::vector<std::size_t>{2});
+  CHECK(text_of(plan_of(first.kernels[0])) == order[1]);
+  CHECK(first.kernels[0].candidate.estimate.us == Approx(101 * 1.1));
+  for (const double budget_s : {0.0, 1e-9}) {
+    const Tuned again = run(budget_s);
+    REQUIRE(again.kernels.size() == 1);
+    CHECK(again.kernels[0].candidate == first.kernels[0].candidate);
+    CHECK(again.kernels[0].evidence == first.kernels[0].evidence);
+  }
+  CHECK(measurer.turns.size() == 1);
+}
+
+TEST_CASE(
+    "tune: what computes something else is known to a later run, and one that lost the device is not tried again") {
+  const ScratchFolder folder;
+  const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
+  CompileOptions options = baked_alone();
+  options.cache = &cache;
+  const Network network = one_layer();
+  std::string bad;
+  const auto run = [&](FakeMeasurer& measurer) {
+    const Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
+    return tune_tasks(tuning_tasks(prepared, options).tasks, options, {.plans = 4, .jobs = 1}, fake_compile, measurer,
+                      {});
+  };
+  FakeMeasurer first(network);
+  int seen = 0;
+  first.is_wrong = [&](const BakedPlan& plan) {
+    if (++seen == 2) bad = text_of(plan);
+    return text_of(plan) == bad;
+  };
+  const auto lost = [&](const BakedPlan&) { return first.timings == 3; };
+  first.faults = lost;
+  first.a_fault_ends_all = true;
+  CHECK_THAT(BURIN_THROWN(device, run(first)).text, burin_test::Contains("cannot be used any more"));
+  FakeMeasurer second(network);
+  const Tuned tuned = run(second);
+  REQUIRE(tuned.kernels.size() == 1);
+  CHECK(tuned.from_cache == 5);  // three times, and two faults
+  const auto faults = std::ranges::count_if(tuned.kernels[0].evidence.candidates,
+                                            [](const TuningCandidate& candidate) { return !candidate.fault.empty(); });
+  CHECK(faults == 2);
+}
+
+TEST_CASE("tune: a layer of which nothing can be used is the models' where the time was up, or not all were asked") {
+  const Network network = network_of({layer_of("a", 3), layer_of("b", 1)});
+  FakeMeasurer measurer(network);
+  measurer.faults = [](const BakedPlan&) { return true; };
+  const CompileOptions options;
+  const Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
+  const TuningTasks tasks = tuning_tasks(prepared, options);
+  measurer.others_us = [](const Kernel&) -> double { fail(ErrorKind::device, "it cannot be launched"); };
+  const Tuned tuned =
+      tune_tasks(tasks.tasks, options, {.plans = 2, .providers = {"conv_baked"}}, fake_compile, measurer, {});
+  CHECK(tuned.kernels.empty());
+  REQUIRE(tuned.notes.size() == 2);
+  CHECK_THAT(tuned.notes[0], burin_test::Contains("the models choose"));
 }
 
 TEST_CASE("tune: what is kept of measurements is text for a person, and damaged files are measured again") {
@@ -549,7 +651,7 @@ TEST_CASE("tune: what is kept of measurements is text for a person, and damaged 
     burin_test::write_file(files[0], changed);
     const Tuned again = run();
     INFO(from << " became " << to);
-    CHECK(again.known < first.measured);
+    CHECK(again.from_cache < first.measured);
     REQUIRE(again.kernels.size() == 1);
     CHECK(again.kernels[0].candidate == first.kernels[0].candidate);
   }
@@ -559,11 +661,21 @@ TEST_CASE("tune: what is kept of measurements is text for a person, and damaged 
 TEST_CASE("tune: only the providers that are asked are measured") {
   const Network network = network_of({layer_of("conv", 3), layer_of("other", 1)});
   const CompileOptions options;
+  std::map<std::string, std::string> all;  // the models' choices
+  FakeMeasurer of_all(network);
+  for (const TunedKernel& kernel : tune(network, of_all, {.plans = 4}, options)) {
+    all[kernel.layer] = kernel.by_models.provider;
+  }
   for (const std::string provider : {"conv_dense", "conv_baked"}) {
     FakeMeasurer measurer(network);
     const std::vector<TunedKernel> tuned = tune(network, measurer, {.plans = 4, .providers = {provider}}, options);
     REQUIRE(tuned.size() == 2);
-    for (const TunedKernel& kernel : tuned) CHECK(providers_of(kernel) == std::set<std::string>{provider});
+    for (const TunedKernel& kernel : tuned) {
+      // The models' choice is there to be compared with.
+      const std::string by_models = kernel.evidence.candidates[0].provider;
+      CHECK(providers_of(kernel) == std::set<std::string>{provider, by_models});
+      CHECK(by_models == all.at(kernel.layer));
+    }
   }
   // None of these is for such a layer: the models choose.
   FakeMeasurer measurer(network);
