@@ -48,17 +48,19 @@ CompileResult compile_tuned(const Network& network, CompileOptions options,
     for (const int batch : changed) {
       const std::vector<double> us = time(packages, batch);
       const bool gains = us.at(0) < us.at(1);
-      notes.push_back(fmt::format("batch {}: the network takes {:.1f} us with the kernels that were measured to be the "
-                                  "fastest, and {:.1f} with those that the models choose{}",
-                                  batch, us[0], us[1], gains ? "" : ", which are packed"));
+      notes.push_back(
+          fmt::format("batch {}: the network takes {:.1f} us with the kernels that were measured to be the "
+                      "fastest, and {:.1f} with those that the models choose{}",
+                      batch, us[0], us[1], gains ? "" : ", which are packed"));
       if (!gains) slower.push_back(batch);
     }
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::device && error.kind() != ErrorKind::unsupported) throw;
     slower.clear();
-    notes = {fmt::format("the network was not timed with the models' choice, and has what was measured to be the fastest: "
-                         "{}",
-                         error.what())};
+    notes = {
+        fmt::format("the network was not timed with the models' choice, and has what was measured to be the fastest: "
+                    "{}",
+                    error.what())};
   }
   if (!slower.empty() || options.dump_dir) {
     options.tuned = as_models_choose(std::move(options.tuned), slower);

@@ -40,9 +40,9 @@ CompileOptions tuned_options(const Network& network) {
   FakeMeasurer measurer(network);
   measurer.baked_us = [](const BakedPlan& plan) { return 1000.0 - plan.predicted_us; };
   const Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
-  options.tuned = tune_tasks(tuning_tasks(prepared, options).tasks, options, {.plans = 3}, burin_test::fake_compile,
-                             measurer, {})
-                      .kernels;
+  options.tuned =
+      tune_tasks(tuning_tasks(prepared, options).tasks, options, {.plans = 3}, burin_test::fake_compile, measurer, {})
+          .kernels;
   REQUIRE(options.tuned.size() == 2);
   for (const TunedKernel& kernel : options.tuned) REQUIRE(kernel.evidence.chosen != 0);
   return options;
@@ -82,7 +82,8 @@ TEST_CASE("tuned network: each batch size has the faster of what was measured an
     CHECK(is_tuned(result.package, 2) == !slow_two);
     REQUIRE(result.notes.size() >= 2);
     const std::string& note = result.notes.at(result.notes.size() - 2);
-    CHECK_THAT(note, Contains("batch 1: the network takes ") && Contains(" and 11.0 with those that the models choose"));
+    CHECK_THAT(note,
+               Contains("batch 1: the network takes ") && Contains(" and 11.0 with those that the models choose"));
     CHECK((note.find("which are packed") != std::string::npos) == slow_one);
   }
 }
