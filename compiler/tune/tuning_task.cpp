@@ -42,7 +42,7 @@ std::vector<Candidate> TuningTask::first() const {
       std::remove_if(all.begin() + 1, all.end(), [&](const Candidate& candidate) { return !is_asked(candidate); }),
       all.end());
   const double worthwhile = kFarBehind * all.front().estimate.us;
-  const int most = most_first_ + (is_asked(all.front()) ? 0 : 1);
+  const int most = std::max(most_first_, is_asked(all.front()) ? 1 : 2);
   std::vector<Candidate> chosen, others;
   for (Candidate& candidate : all) {
     const bool has_one = std::ranges::find(chosen, candidate.provider, &Candidate::provider) != chosen.end();
