@@ -144,7 +144,7 @@ constexpr EnumNames<6> names_of(Normalization) {
 }
 struct Normalize {
   Normalization normalization = Normalization::deviation;
-  std::vector<int> axes;  // of one image, ascending
+  std::vector<int> axes = {};  // of one image, ascending
   float epsilon = 0;
   std::optional<ConstantOperand> scale = {}, shift = {};  // of one shape
   std::optional<Elementwise> then = {};                   // of the result

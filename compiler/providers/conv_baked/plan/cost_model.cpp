@@ -298,6 +298,7 @@ void set_precision_figures(LaunchFigures& figures, const BakedPlan& plan, const 
   figures.sums_per_channel = plan.sums_per_channel();
   switch (plan.precision) {
     case Precision::fp32:
+    case Precision::tf32:
       break;
     case Precision::fp16:
     case Precision::bf16:

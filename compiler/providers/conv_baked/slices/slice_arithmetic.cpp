@@ -53,6 +53,7 @@ Value*& SliceArithmetic::sum(HoleBody& body, int slot) {
 void SliceArithmetic::multiply_add(HoleBody& body, int j, LoadedActivation& activation, float weight) {
   switch (parts_.plan.precision) {
     case Precision::fp32:
+    case Precision::tf32:  // which may round, and need not
       return add_single(body, parts_.sum_slot(j, 0), activation.word, activation.inside, weight, "");
     case Precision::fp16:
     case Precision::bf16:
