@@ -149,9 +149,9 @@ NetworkBench bench_network(const Device& device, const Stream& stream, const Loa
                            const Manifest& manifest, int batch, const NetworkOptions& options,
                            const NetworkMeasureOptions& measure_options,
                            const std::vector<std::vector<float>>& images) {
-  const auto given = [&](std::size_t input, std::int64_t count) { return repeated(images[input], count); };
-  const BoundNetwork bound =
-      bind_own_memory(device, network, batch, options, images.empty() ? decltype(std::function(given))() : given);
+  InputValues values;  // random ones, unless images are given
+  if (!images.empty()) values = [&](std::size_t input, std::int64_t count) { return repeated(images[input], count); };
+  const BoundNetwork bound = bind_own_memory(device, network, batch, options, values);
   const NetworkRun& run = bound.run;
   NetworkBench bench;
   bench.batch = batch;

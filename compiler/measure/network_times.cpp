@@ -17,8 +17,7 @@ constexpr int kNetworkTurns = 7, kSamplesOfTurn = 15;
 }  // namespace
 
 BoundNetwork bind_own_memory(const Device& device, const LoadedNetwork& network, int batch,
-                             const NetworkOptions& options,
-                             const std::function<std::vector<float>(std::size_t, std::int64_t)>& values) {
+                             const NetworkOptions& options, const InputValues& values) {
   std::vector<DeviceBuffer> tensors;
   NetworkIo io;
   io.batch = batch;

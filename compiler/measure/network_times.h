@@ -1,4 +1,4 @@
-// Times whole networks on a GPU.
+// Whole networks on a GPU: bound to memory of their own, and timed.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,12 @@ struct BoundNetwork {
   NetworkRun run;
 };
 
-// `values` gives so many of an input, by its index; empty: random ones.
-BoundNetwork bind_own_memory(
-    const Device& device, const LoadedNetwork& network, int batch, const NetworkOptions& options = {},
-    const std::function<std::vector<float>(std::size_t input, std::int64_t count)>& values = {});
+// So many values of an input, by its index.
+using InputValues = std::function<std::vector<float>(std::size_t input, std::int64_t count)>;
+
+// `values`: what the inputs hold; empty: random values.
+BoundNetwork bind_own_memory(const Device& device, const LoadedNetwork& network, int batch,
+                             const NetworkOptions& options = {}, const InputValues& values = {});
 
 // What a launch of each package's network takes among others that follow at once, in microseconds: medians. The
 // networks take turns, so that whatever drifts does so for all of them.

@@ -3,18 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "compiler/providers/provider.h"
-#include "ir/limits.h"
 
 namespace burin {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int kMostSamples = 1'000'000;
 
 Json about(const Task& task, const TuningDevice& device) {
   return {{"layer", task.name},
@@ -56,8 +53,8 @@ Json to_json(const Measurements::Entry& entry) {
   return json;
 }
 
-// Throws a JSON exception where something is missing or of another type. Nothing: it is not sound.
-std::optional<Measurements::Entry> parse(const Json& json) {
+// Throws a JSON exception where something is missing or of another type.
+Measurements::Entry parse(const Json& json) {
   Measurements::Entry entry;
   entry.candidate.provider = json.at("provider").get<std::string>();
   entry.candidate.plan = json.at("plan").get<std::string>();
@@ -65,7 +62,7 @@ std::optional<Measurements::Entry> parse(const Json& json) {
   if (json.contains("fault")) {
     const auto name = json.at("fault").get<std::string>();
     const auto kind = std::ranges::find(kFaults, name, [](const auto& known) { return known.second; });
-    if (kind == kFaults.end()) return std::nullopt;
+    BURIN_CHECK(kind != kFaults.end(), "a measurement has the fault '{}'", name);
     entry.fault = Error(kind->first, json.at("message").get<std::string>());
     return entry;
   }
@@ -74,14 +71,10 @@ std::optional<Measurements::Entry> parse(const Json& json) {
   entry.time.workspace_bytes = json.at("workspace_bytes").get<std::int64_t>();
   entry.error = json.at("error").get<double>();
   entry.turns_us = json.at("in_turns_us").get<double>();
-  const bool is_sound = std::isfinite(entry.time.us) && entry.time.us > 0 && std::isfinite(entry.turns_us) &&
-                        entry.turns_us >= 0 && entry.time.samples > 0 && entry.time.samples <= kMostSamples &&
-                        entry.time.workspace_bytes >= 0 && entry.time.workspace_bytes <= kMaxWorkspaceBytes &&
-                        entry.error >= 0 && entry.error <= 1;
-  return is_sound ? std::optional(entry) : std::nullopt;
+  return entry;
 }
 
-// So that a file that is damaged, or under another's name, is none.
+// The file has it, so that one that is damaged, or under another's name, is none.
 std::string hash_of(const std::string& key, const Json& candidates) { return content_hash({key, text_of(candidates)}); }
 
 }  // namespace
@@ -99,33 +92,31 @@ Measurements::Measurements(const KernelCache* cache, const Task& task, const Tun
     const Json& candidates = document.at("candidates");
     if (document.at("hash").get<std::string>() != hash_of(key_, candidates)) return;
     for (const Json& json : candidates) {
-      if (std::optional<Entry> entry = parse(json)) entries_.push_back({*std::move(entry), false});
+      entries_.push_back({parse(json), false});
     }
   } catch (const nlohmann::json::exception&) {
     entries_.clear();
   }
 }
 
-Measurements::Kept* Measurements::find_kept(const Candidate& candidate) {
+std::size_t Measurements::index_of(const Candidate& candidate) const {
   const auto found =
       std::ranges::find(entries_, candidate, [](const Kept& kept) -> const Candidate& { return kept.entry.candidate; });
-  return found == entries_.end() ? nullptr : &*found;
+  return static_cast<std::size_t>(found - entries_.begin());
 }
 
 const Measurements::Entry* Measurements::find(const Candidate& candidate) const {
-  const Kept* const kept = const_cast<Measurements*>(this)->find_kept(candidate);
-  return kept == nullptr || (anew_ && !kept->is_of_this_run) ? nullptr : &kept->entry;
+  const std::size_t index = index_of(candidate);
+  if (index == entries_.size() || (anew_ && !entries_[index].is_of_this_run)) return nullptr;
+  return &entries_[index].entry;
 }
 
 void Measurements::store(Entry entry) {
   if (cache_ == nullptr) return;
   entry.in_short = find_provider(entry.candidate.provider)->brief(entry.candidate.plan);
-  Kept kept{std::move(entry), true};
-  if (Kept* const known = find_kept(kept.entry.candidate)) {
-    *known = std::move(kept);
-  } else {
-    entries_.push_back(std::move(kept));
-  }
+  const std::size_t index = index_of(entry.candidate);
+  if (index == entries_.size()) entries_.emplace_back();
+  entries_[index] = Kept{std::move(entry), true};
   write();
 }
 
@@ -150,7 +141,8 @@ void Measurements::store_turns(const std::vector<std::pair<Candidate, LaunchTime
   if (cache_ == nullptr) return;
   for (Kept& kept : entries_) kept.entry.turns_us = 0;
   for (const auto& [candidate, time] : times) {
-    if (Kept* const known = find_kept(candidate)) known->entry.turns_us = time.us;
+    if (const std::size_t index = index_of(candidate); index < entries_.size())
+      entries_[index].entry.turns_us = time.us;
   }
   write();
 }

@@ -45,7 +45,7 @@ class Measurements {
     Entry entry;
     bool is_of_this_run = false;
   };
-  Kept* find_kept(const Candidate& candidate);
+  std::size_t index_of(const Candidate& candidate) const;  // as many as there are entries: it has none
   void store(Entry entry);
   void write() const;
 

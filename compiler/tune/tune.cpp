@@ -24,7 +24,7 @@
 namespace burin {
 namespace {
 
-// Of each task, what the models say that it takes: the time of the network goes there.
+// The models say what each task takes of the network's time.
 std::vector<double> estimates_of(const std::vector<Task>& tasks, const CompileOptions& options) {
   std::vector<double> estimates(tasks.size());
   for_each_parallel(tasks.size(), options.jobs, [&](std::size_t i) { estimates[i] = estimated_us(tasks[i], options); });
@@ -103,6 +103,7 @@ class Tuner {
       step(pool_.next());
       start_more();
     }
+    tuned_.was_time_up = is_time_up_;
     for (std::optional<TunedKernel>& result : results_) {
       if (result) tuned_.kernels.push_back(*std::move(result));
     }
@@ -111,7 +112,7 @@ class Tuner {
 
  private:
   bool is_time_left() {
-    if (!budget_->is_time_left()) is_time_up_ = tuned_.was_time_up = true;
+    if (!budget_->is_time_left()) is_time_up_ = true;
     return !is_time_up_;
   }
 
@@ -149,7 +150,7 @@ class Tuner {
     }
   }
 
-  // False where the candidate was not measured before.
+  // Returns false where the candidate was not measured before.
   bool take_from_cache(Search& search, std::size_t candidate) {
     const Measurements::Entry* const entry = search.measurements.find(search.task.candidate(candidate));
     if (entry == nullptr) return false;
@@ -215,7 +216,8 @@ class Tuner {
     }
   }
 
-  // False where nobody has to be compiled for it: then those near the best have taken turns, now or in an earlier run.
+  // Lets those near the best take turns, unless they did in an earlier run, or the time is up. Returns whether some are
+  // compiled for it first.
   bool start_turns(std::size_t place) {
     Search& search = *searches_[place];
     const std::vector<std::size_t> contenders = search.task.contenders();

@@ -32,7 +32,7 @@ std::string TuningTask::describe(std::size_t index) const { return "plan " + out
 std::vector<Candidate> TuningTask::first() const {
   std::vector<Candidate> all = all_candidates(task_, options_, most_first_);
   std::vector<Candidate> unmodelled;
-  // Of what no model speaks, each is tried.
+  // Candidates that no model speaks of are all tried.
   if (!evidence_.libraries.empty()) unmodelled = unmodelled_candidates(task_, options_);
   std::erase_if(unmodelled, [&](const Candidate& candidate) { return !is_asked(candidate); });
   if (unmodelled.empty() && std::ranges::none_of(all, [&](const auto& candidate) { return is_asked(candidate); })) {
