@@ -47,6 +47,19 @@ std::vector<Program> finish_programs(KernelJobs& jobs, const std::vector<std::op
   return programs;
 }
 
+std::vector<std::vector<StepRivals>> rivals_of(const KernelJobs& jobs,
+                                               const std::vector<std::optional<PackagedKernel>>& made) {
+  std::vector<std::vector<StepRivals>> of_programs;
+  for (const ProgramJob& job : jobs.programs) {
+    std::vector<StepRivals>& of_steps = of_programs.emplace_back();
+    for (const std::vector<std::size_t>& kernels : job.rivals) {
+      StepRivals& symbols = of_steps.emplace_back();
+      for (const std::size_t kernel : kernels) symbols.push_back(made[kernel]->kernel.symbol);
+    }
+  }
+  return of_programs;
+}
+
 // What a network takes with its kernels on the device, for the architecture on which it is most.
 std::int64_t device_bytes(const Manifest& manifest, const CompileOptions& options) {
   std::int64_t most = 0;
@@ -157,7 +170,10 @@ class NetworkCompiler {
     manifest.objective = options_.objective;
     manifest.memory_limit = options_.memory_limit;
     if (!result.stopped_early) manifest.batches = options_.curve;
-    if (!result.stopped_early) manifest.programs = finish_programs(jobs, made.kernels, network_);
+    if (!result.stopped_early) {
+      result.rivals = rivals_of(jobs, made.kernels);
+      manifest.programs = finish_programs(jobs, made.kernels, network_);
+    }
     add_zeros(jobs, made.kernels);
     for (std::optional<PackagedKernel>& kernel : made.kernels) {
       if (!kernel) continue;

@@ -16,8 +16,13 @@
 
 namespace burin {
 
+// Which other kernels a step could launch: the symbols of TunedKernel's rivals, in their order.
+using StepRivals = std::vector<std::string>;
+
 struct CompileResult {
   Package package;
+  // Of each of the package's programs, those of its steps; empty where CompileOptions::rivals does not ask for them.
+  std::vector<std::vector<StepRivals>> rivals;
   std::vector<std::string> notes;
   bool stopped_early = false;
   int cached = 0;  // kernels that the cache had

@@ -161,11 +161,15 @@ class JobList {
 
   KernelJobs run(const PlannedSteps& planned, const CodeSizes& measured) {
     std::vector<Choice> choices = planned.choices(measured, jobs_.choice);
-    for (const Program& program : planned.programs()) jobs_.programs.push_back({program, {}});
+    for (const Program& program : planned.programs()) jobs_.programs.push_back({program, {}, {}});
     for (std::size_t i = 0; i < choices.size(); ++i) {
       ProgramJob& job = jobs_.programs[planned.programs_of_tasks()[i]];
       job.kernels.push_back(kernel_of(planned.tasks()[i], choices[i]));
       job.program.steps[job.kernels.size() - 1].options = std::move(choices[i].options);
+    }
+    // They come last: so all others have the symbols that they would have without.
+    for (std::size_t i = 0; options_.rivals && i < choices.size(); ++i) {
+      jobs_.programs[planned.programs_of_tasks()[i]].rivals.push_back(rivals_of(planned.tasks()[i]));
     }
     return std::move(jobs_);
   }
@@ -200,6 +204,14 @@ class JobList {
     job.folder = folders_.of(task.name, task.batch);
     job.suffix = symbols_.suffix(candidate.symbol);
     return index;
+  }
+
+  std::vector<std::size_t> rivals_of(const Task& task) {
+    std::vector<std::size_t> kernels;
+    for (Candidate& candidate : rivals_for(task, options_)) {
+      kernels.push_back(kernel_of(task, {std::move(candidate), {}}));
+    }
+    return kernels;
   }
 
   bool separate_;

@@ -32,6 +32,8 @@ struct KernelJob {
 struct ProgramJob {
   Program program;
   std::vector<std::size_t> kernels;  // of each step, its index in KernelJobs::kernels
+  // Where CompileOptions::rivals are asked for, those of each step, likewise.
+  std::vector<std::vector<std::size_t>> rivals = {};
 };
 
 class PlannedSteps;

@@ -78,13 +78,21 @@ bool leaves_open(const AskedPrecisions& asked);
 // What convolutions compute with before anything was measured.
 LayerPrecisions unmeasured(const AskedPrecisions& asked);
 
+// A candidate that could take the place of the chosen one.
+struct Rival {
+  Candidate candidate;  // its estimate is what was measured
+  int index = 0;        // of the evidence
+};
+
 // A candidate that was chosen by measurement (compiler/tune/), and what was measured.
 struct TunedKernel {
   std::string layer;
   int batch = 1;
   Candidate candidate;
   TuningRecord evidence;
-  Candidate by_models;  // the first of the evidence
+  // Those that may be faster in a network, where others run before them: what takes little more than the fastest, and
+  // the models' choice, the fastest first. All of them are right.
+  std::vector<Rival> rivals = {};
 };
 
 // Batch sizes of which each is to be fast, on a program of its own or on another's (compiler/choose/batch_choice.h).
@@ -116,6 +124,7 @@ struct CompileOptions {
   std::optional<std::string> from_file;           // an edited plan (.txt), module (.ll) or PTX (.ptx)
   std::string from_op;                            // the operator whose kernel it is of; empty: of the only one
   std::vector<TunedKernel> tuned;                 // what was measured
+  bool rivals = false;                            // a network's package has the kernels of all their rivals as well
   KernelKinds kernels;                            // which providers may make the kernels of which convolutions
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
   // Of the inputs of convolutions, by their names: zeros that were counted, or made up.

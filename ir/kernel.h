@@ -144,6 +144,7 @@ struct TuningCandidate {
   int samples = 0;                   // behind it
   double error = 0;                  // of the worst element, as a share of its tolerance
   std::int64_t workspace_bytes = 0;  // scratch memory of the launch; of a call, what the library asked for
+  double network_us = 0;             // of a launch of the whole network that has it for this step; 0: nobody tried
   bool operator==(const TuningCandidate&) const = default;
 };
 

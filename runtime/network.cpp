@@ -56,6 +56,17 @@ LoadedNetwork::LoadedNetwork(const LoadedPackage& package, std::string_view name
   }
 }
 
+LoadedNetwork::LoadedNetwork(const LoadedPackage& package, std::shared_ptr<const Program> program)
+    : state_(std::make_shared<NetworkState>()) {
+  state_->package = package.state();
+  for (const Step& step : program->steps) {
+    if (state_->package->slots.contains(step.kernel)) continue;
+    fail(ErrorKind::usage, "{} has no kernel '{}'", state_->package->name, step.kernel);
+  }
+  state_->given = std::move(program);
+  state_->programs = {state_->given.get()};
+}
+
 std::vector<NetworkTensor> LoadedNetwork::inputs(int batch) const { return state_->tensors(BufferHome::input, batch); }
 std::vector<NetworkTensor> LoadedNetwork::outputs(int batch) const {
   return state_->tensors(BufferHome::output, batch);

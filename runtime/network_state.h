@@ -14,6 +14,7 @@ namespace burin {
 struct NetworkState {
   std::shared_ptr<PackageState> package;
   std::vector<const Program*> programs;  // of one name, batch sizes ascending
+  std::shared_ptr<const Program> given;  // one that is not the package's
 
   // The arguments for so many images.
   std::vector<NetworkTensor> tensors(BufferHome home, int batch) const;

@@ -49,11 +49,16 @@ const TunedKernel* tuned_for(const Task& task, const CompileOptions& options) {
   return std::ranges::any_of(allowed_providers(task, options), is_measured) ? tuned : nullptr;
 }
 
+// A candidate that was measured on tensors of its own, for those of the task.
+Candidate placed(Candidate candidate, const Task& task) {
+  candidate.plan = find_provider(candidate.provider)->placed(candidate.plan, task);
+  return candidate;
+}
+
 // The fastest of each provider, by measurement.
 Choice measured_choice(const Task& task, const TunedKernel& tuned) {
   Choice choice;
-  choice.candidate = tuned.candidate;
-  choice.candidate.plan = find_provider(tuned.candidate.provider)->placed(tuned.candidate.plan, task);
+  choice.candidate = placed(tuned.candidate, task);
   choice.options = {{tuned.candidate.provider, tuned.candidate.estimate.us, true}};
   for (const TuningCandidate& candidate : tuned.evidence.candidates) {
     if (!candidate.fault.empty()) continue;
@@ -436,6 +441,14 @@ Choice choice_of(const std::vector<Candidate>& candidates) {
 Choice choose(const Task& task, const CompileOptions& options) {
   if (const TunedKernel* tuned = tuned_for(task, options)) return measured_choice(task, *tuned);
   return choose_by_models(task, options);
+}
+
+std::vector<Candidate> rivals_for(const Task& task, const CompileOptions& options) {
+  std::vector<Candidate> candidates;
+  const TunedKernel* const tuned = tuned_for(task, options);
+  if (tuned == nullptr) return candidates;
+  for (const Rival& rival : tuned->rivals) candidates.push_back(placed(rival.candidate, task));
+  return candidates;
 }
 
 Choice choose_by_models(const Task& task, const CompileOptions& options) {

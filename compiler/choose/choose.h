@@ -41,7 +41,10 @@ std::vector<Candidate> alternatives(const Task& task, const CompileOptions& opti
 // can do the task, or where CompileOptions::kernels names one for it that cannot.
 Choice choose(const Task& task, const CompileOptions& options);
 
-// The same by the estimates, whatever was measured.
+// The rivals of a task's kernel that was chosen by measurement, in their order, as they are for the task's tensors.
+std::vector<Candidate> rivals_for(const Task& task, const CompileOptions& options);
+
+// As choose() by the estimates, whatever was measured.
 Choice choose_by_models(const Task& task, const CompileOptions& options);
 
 // What the passes over a graph ask: which pools behind a convolution are to be kernels of their own, which convolutions

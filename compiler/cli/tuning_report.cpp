@@ -70,13 +70,15 @@ std::string tuning_table(const TuningRecord& tuning) {
     const bool a_failed = !candidates[a].fault.empty(), b_failed = !candidates[b].fault.empty();
     return a_failed != b_failed ? b_failed : candidates[a].us < candidates[b].us;
   });
-  Table table({"provider", "plan", ">model us", ">measured us", ">workspace", ">error/tolerance", "remark"});
+  Table table(
+      {"provider", "plan", ">model us", ">measured us", ">network us", ">workspace", ">error/tolerance", "remark"});
   for (const std::size_t i : order) {
     const TuningCandidate& c = candidates[i];
     const bool measured = c.fault.empty();
     table.add({c.provider, c.plan, c.predicted_us > 0 ? microseconds_text(c.predicted_us) : "-",
-               measured ? microseconds_text(c.us) : "-", measured ? bytes_text(c.workspace_bytes) : "-",
-               measured ? fmt::format("{:.3f}", c.error) : "-", remark_on(tuning, i)});
+               measured ? microseconds_text(c.us) : "-", c.network_us > 0 ? microseconds_text(c.network_us) : "",
+               measured ? bytes_text(c.workspace_bytes) : "-", measured ? fmt::format("{:.3f}", c.error) : "-",
+               remark_on(tuning, i)});
   }
   return fmt::format("{} plan{} on {} ({}, driver for CUDA {}{}); a launch in a graph, {} copies of the code in turn\n",
                      candidates.size(), candidates.size() == 1 ? "" : "s", tuning.device, tuning.arch,
@@ -91,6 +93,7 @@ nlohmann::ordered_json to_json(const TuningRecord& tuning) {
     nlohmann::ordered_json entry = {{"provider", c.provider}, {"plan", c.plan}, {"predicted_us", c.predicted_us}};
     if (c.fault.empty()) {
       entry.update({{"us", c.us}, {"samples", c.samples}, {"error", c.error}, {"workspace_bytes", c.workspace_bytes}});
+      if (c.network_us > 0) entry["network_us"] = c.network_us;
     } else {
       entry["fault"] = c.fault;
     }

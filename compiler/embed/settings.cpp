@@ -44,10 +44,20 @@ std::vector<std::string> tunable_providers(const CompileSettings& settings) {
   return parse_providers(settings.tune_providers, known);
 }
 
-NetworkTimer timer_of(const CompileOptions& options) {
-  return [archs = options.archs](std::span<const Package* const> packages, int batch) {
-    return time_networks(archs, packages, batch);
-  };
+CompileResult tune_and_compile(const Network& network, CompileOptions options, const CompileSettings& settings,
+                               const PipelineWatch& watch) {
+  const TuneOptions tune_options{.plans = settings.tune,
+                                 .budget_s = settings.tune_seconds,
+                                 .jobs = options.jobs,
+                                 .seconds = {},
+                                 .providers = tunable_providers(settings),
+                                 .anew = settings.tune_anew};
+  TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);
+  options.tuned = std::move(tuned.kernels);
+  const NetworkTimer time = network_timer(options.archs);
+  CompileResult result = compile_tuned(network, std::move(options), tune_options, watch.compiling, time);
+  result.notes.insert(result.notes.begin(), tuned.notes.begin(), tuned.notes.end());
+  return result;
 }
 
 LayerZeros zeros_of(const Network& graph, const CompileSettings& settings, const PipelineWatch& watch) {
@@ -175,19 +185,8 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
       options.activation_zeros.merge(zeros_of(*shared.graph, settings, watch));
     }
   }
-  if (settings.tune > 0) {
-    const TuneOptions tune_options{.plans = settings.tune,
-                                   .budget_s = settings.tune_seconds,
-                                   .jobs = options.jobs,
-                                   .seconds = {},
-                                   .providers = tunable_providers(settings),
-                                   .anew = settings.tune_anew};
-    TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);
-    options.tuned = std::move(tuned.kernels);
-    std::ranges::move(tuned.notes, std::back_inserter(notes));
-  }
-  CompileResult result = options.tuned.empty() ? compile_network(std::move(network), options, watch.compiling)
-                                               : compile_tuned(network, options, watch.compiling, timer_of(options));
+  CompileResult result = settings.tune > 0 ? tune_and_compile(network, std::move(options), settings, watch)
+                                           : compile_network(std::move(network), options, watch.compiling);
   result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
   return result;
 }

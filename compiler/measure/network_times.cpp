@@ -1,5 +1,6 @@
 #include "compiler/measure/network_times.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -12,7 +13,10 @@ namespace burin {
 namespace {
 
 constexpr std::uint64_t kNetworkSeed = 1;  // times do not depend on the values
-constexpr int kNetworkTurns = 7, kSamplesOfTurn = 15;
+constexpr int kFirstSamples = 3;
+// A turn lasts about this long, so that a median of it is one of many launches.
+constexpr double kMicrosecondsOfTurn = 4000;
+constexpr int kLeastSamples = 5, kMostSamples = 40;
 
 }  // namespace
 
@@ -36,26 +40,39 @@ BoundNetwork bind_own_memory(const Device& device, const LoadedNetwork& network,
   return {std::move(tensors), std::move(run)};
 }
 
-std::vector<double> time_networks_in_turns(const Device& device, std::span<const Package* const> packages, int batch) {
-  const Stream stream(device);
+std::vector<double> GpuNetworkTimer::operator()(std::span<const TimedProgram> programs, int turns) {
+  std::map<std::shared_ptr<const Package>, LoadedPackage> loaded;
+  const Stream stream(device_);
   std::vector<BoundNetwork> networks;
-  for (const Package* package : packages) {
-    // Not an owner: the package outlives what is loaded of it.
-    const std::shared_ptr<const Package> shared(std::shared_ptr<void>(), package);
-    const LoadedNetwork network(LoadedPackage(device, shared, package->manifest.source, tool_load_options()));
-    networks.push_back(bind_own_memory(device, network, batch));
+  for (const auto& [package, program] : programs) {
+    if (!loaded.contains(package)) {
+      const auto known = loaded_.find(package);
+      loaded.emplace(package, known != loaded_.end()
+                                  ? known->second
+                                  : LoadedPackage(device_, package, package->manifest.source, tool_load_options()));
+    }
+    networks.push_back(bind_own_memory(device_, LoadedNetwork(loaded.at(package), program), program->batch));
   }
-  std::vector<std::vector<double>> turns(packages.size());
-  for (int turn = 0; turn < kNetworkTurns; ++turn) {
+  loaded_ = std::move(loaded);
+  const auto launches_of = [](const BoundNetwork& network) {
+    return [&network](CUstream_st* target) { network.run.launch(target); };
+  };
+  std::vector<int> samples;
+  for (const BoundNetwork& network : networks) {
+    const std::vector<double> first_us = time_in_a_row(device_, stream, launches_of(network), kFirstSamples);
+    const double us = std::max(1.0, std::ranges::min(first_us));
+    samples.push_back(std::clamp(static_cast<int>(kMicrosecondsOfTurn / us), kLeastSamples, kMostSamples));
+  }
+  std::vector<std::vector<double>> turns_us(networks.size());
+  for (int turn = 0; turn < turns; ++turn) {
     for (std::size_t i = 0; i < networks.size(); ++i) {
-      const auto launch = [&](CUstream_st* target) { networks[i].run.launch(target); };
-      std::vector<double> samples = time_in_a_row(device, stream, launch, kSamplesOfTurn);
-      turns[i].push_back(summarize(std::move(samples), 1).median_us);
+      std::vector<double> us = time_in_a_row(device_, stream, launches_of(networks[i]), samples[i]);
+      turns_us[i].push_back(summarize(std::move(us), 1).median_us);
     }
   }
   stream.synchronize();
   std::vector<double> medians;
-  for (std::vector<double>& of_one : turns) medians.push_back(summarize(std::move(of_one), 1).median_us);
+  for (std::vector<double>& of_one : turns_us) medians.push_back(summarize(std::move(of_one), 1).median_us);
   return medians;
 }
 

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "compiler/tune/network_timer.h"
 #include "ir/package/package.h"
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/network.hpp"
@@ -24,8 +27,15 @@ using InputValues = std::function<std::vector<float>(std::size_t input, std::int
 BoundNetwork bind_own_memory(const Device& device, const LoadedNetwork& network, int batch,
                              const NetworkOptions& options = {}, const InputValues& values = {});
 
-// What a launch of each package's network takes among others that follow at once, in microseconds: medians. The
-// networks take turns, so that whatever drifts does so for all of them.
-std::vector<double> time_networks_in_turns(const Device& device, std::span<const Package* const> packages, int batch);
+// A NetworkTimer. Packages of the last call stay loaded.
+class GpuNetworkTimer {
+ public:
+  explicit GpuNetworkTimer(const Device& device) : device_(device) {}
+  std::vector<double> operator()(std::span<const TimedProgram> programs, int turns);
+
+ private:
+  Device device_;
+  std::map<std::shared_ptr<const Package>, LoadedPackage> loaded_;
+};
 
 }  // namespace burin

@@ -192,9 +192,6 @@ TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& opti
   return network;
 }
 
-std::vector<double> time_networks(const std::vector<std::string>& archs, std::span<const Package* const> packages,
-                                  int batch) {
-  return time_networks_in_turns(open_one_of(archs, {}), packages, batch);
-}
+NetworkTimer network_timer(const std::vector<std::string>& archs) { return GpuNetworkTimer(open_one_of(archs, {})); }
 
 }  // namespace burin

@@ -8,6 +8,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/tune/measurer.h"
+#include "compiler/tune/network_timer.h"
 #include "compiler/tune/tune.h"
 #include "runtime/burin/runtime.hpp"
 
@@ -56,8 +57,7 @@ void check_assembler(const MeasuringCommand& command);
 TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& options, const TuneOptions& tune_options,
                          const std::function<void(const TuneProgress&)>& progress);
 
-// time_networks_in_turns() on the GPU that tune_on_gpu() takes.
-std::vector<double> time_networks(const std::vector<std::string>& archs, std::span<const Package* const> packages,
-                                  int batch);
+// A timer on the GPU that tune_on_gpu() takes.
+NetworkTimer network_timer(const std::vector<std::string>& archs);
 
 }  // namespace burin

@@ -275,7 +275,7 @@ class Tuner {
     const bool was_tried = task.proposed() > 0 && !task.was_cut_short() && tune_options_.providers.empty();
     if (task.has_best() || was_tried) {
       results_[order_[place]] = task.result();
-    } else if (task.proposed() > 0) {
+    } else if (task.has_fault()) {
       tuned_.notes.push_back(
           fmt::format("{}: none of the candidates that were tried can be used; the models choose", task.name()));
     }
@@ -332,15 +332,6 @@ Tuned tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options, 
                  const std::function<void(const TuneProgress&)>& progress) {
   BURIN_CHECK(tune_options.plans >= 1 && tune_options.plans <= kMaxTuningPlans, "{} plans to tune", tune_options.plans);
   return Tuner(tasks, options, tune_options, compile, measurer, progress).run();
-}
-
-std::vector<TunedKernel> as_models_choose(std::vector<TunedKernel> kernels, const std::vector<int>& batches) {
-  for (TunedKernel& kernel : kernels) {
-    if (std::ranges::find(batches, kernel.batch) == batches.end() || kernel.by_models.estimate.us <= 0) continue;
-    kernel.candidate = kernel.by_models;
-    kernel.evidence.chosen = 0;
-  }
-  return kernels;
 }
 
 }  // namespace burin

@@ -62,7 +62,4 @@ Tuned tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options, 
                  const CandidateCompiler& compile, Measurer& measurer,
                  const std::function<void(const TuneProgress&)>& progress);
 
-// The kernels with what the models choose for those of these batch sizes, as far as that was measured and is right.
-std::vector<TunedKernel> as_models_choose(std::vector<TunedKernel> kernels, const std::vector<int>& batches);
-
 }  // namespace burin

@@ -3,71 +3,224 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <memory>
+#include <optional>
 #include <utility>
 
-#include "compiler/tune/tune.h"
+#include "compiler/tune/time_budget.h"
 #include "ir/error.h"
 
 namespace burin {
 namespace {
 
-// The batch sizes for which the models choose another kernel than the one that was measured to be the fastest.
-std::vector<int> changed_batches(const std::vector<TunedKernel>& tuned, const std::vector<int>& batches) {
-  const std::vector<TunedKernel> by_models = as_models_choose(tuned, batches);
-  std::vector<int> changed;
-  for (std::size_t i = 0; i < tuned.size(); ++i) {
-    if (!(tuned[i].candidate == by_models[i].candidate)) changed.push_back(tuned[i].batch);
+// Medians of so many turns repeat within two thousandths.
+constexpr int kTurns = 5, kTurnsToConfirm = 11;
+constexpr double kGain = 0.998;      // of the time before; above that is noise
+constexpr double kPassGain = 0.995;  // another pass is not worth less
+constexpr int kMostPasses = 3;
+
+// Which kernel each step of a program launches: 0, the fastest by itself; k, its rival k - 1.
+using StepKernels = std::vector<std::size_t>;
+
+// What came of exchanging kernels in one program.
+struct Exchange {
+  StepKernels kernels;
+  double us = 0, fastest_us = 0, models_us = 0;  // with these, those that are the fastest, and the models' choice
+  int tried = 0;                                 // steps whose rivals were launched
+  bool was_time_up = false;
+};
+
+// The trials of one program.
+class ProgramTrials {
+ public:
+  // `tuned`: what was measured of each step; null where nothing was.
+  ProgramTrials(std::shared_ptr<const Package> package, const Program& program, const std::vector<StepRivals>& rivals,
+                std::vector<TunedKernel*> tuned, const NetworkTimer& time)
+      : package_(std::move(package)), program_(program), rivals_(rivals), tuned_(std::move(tuned)), time_(time) {}
+
+  bool have_rivals() const {
+    return std::ranges::any_of(rivals_, [](const StepRivals& rivals) { return !rivals.empty(); });
   }
-  std::ranges::sort(changed);
-  changed.erase(std::ranges::unique(changed).begin(), changed.end());
-  return changed;
+
+  // `tell` is called for each step.
+  Exchange run(const TimeBudget& budget, const std::function<void(const std::string& step, int done, int all)>& tell) {
+    const StepKernels fastest(program_.steps.size()), models = models_choice();
+    const std::vector<double> at_first = times({fastest, models}, kTurnsToConfirm);
+    current_ = at_first[1] < at_first[0] ? models : fastest;
+    Exchange exchange;
+    const std::vector<std::size_t> order = steps_in_order();
+    double before = std::min(at_first[0], at_first[1]);
+    for (int pass = 0; pass < kMostPasses && !exchange.was_time_up; ++pass) {
+      double after = before;
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        exchange.was_time_up = !budget.is_time_left();
+        if (exchange.was_time_up) break;
+        after = exchanged_us(order[i], after);
+        if (pass == 0) ++exchange.tried;
+        tell(program_.steps[order[i]].name, static_cast<int>(i) + 1, static_cast<int>(order.size()));
+      }
+      if (after > kPassGain * before) break;
+      before = after;
+    }
+    const std::vector<double> at_last = times({fastest, models, current_}, kTurnsToConfirm);
+    exchange.fastest_us = at_last[0];
+    exchange.models_us = at_last[1];
+    exchange.us = std::ranges::min(at_last);
+    exchange.kernels = exchange.us == at_last[0] ? fastest : exchange.us == at_last[1] ? models : current_;
+    return exchange;
+  }
+
+ private:
+  // Where the models' choice was not measured, or is wrong, the fastest.
+  StepKernels models_choice() const {
+    StepKernels kernels(program_.steps.size());
+    for (std::size_t step = 0; step < kernels.size(); ++step) {
+      if (tuned_[step] == nullptr) continue;
+      const std::vector<Rival>& rivals = tuned_[step]->rivals;
+      const auto own = std::ranges::find(rivals, 0, &Rival::index);
+      if (own != rivals.end()) kernels[step] = static_cast<std::size_t>(own - rivals.begin()) + 1;
+    }
+    return kernels;
+  }
+
+  // Those that have rivals, the ones that take most time first.
+  std::vector<std::size_t> steps_in_order() const {
+    std::vector<std::size_t> order;
+    for (std::size_t step = 0; step < rivals_.size(); ++step) {
+      if (!rivals_[step].empty()) order.push_back(step);
+    }
+    std::ranges::stable_sort(order, std::greater<>(),
+                             [&](std::size_t step) { return tuned_[step]->candidate.estimate.us; });
+    return order;
+  }
+
+  TimedProgram with(const StepKernels& kernels) const {
+    auto program = std::make_shared<Program>(program_);
+    for (std::size_t step = 0; step < kernels.size(); ++step) {
+      if (kernels[step] > 0) program->steps[step].kernel = rivals_[step][kernels[step] - 1];
+    }
+    return {package_, std::move(program)};
+  }
+
+  std::vector<double> times(const std::vector<StepKernels>& all, int turns) const {
+    std::vector<TimedProgram> programs;
+    for (const StepKernels& kernels : all) programs.push_back(with(kernels));
+    return time_(programs, turns);
+  }
+
+  // Launches what the step has and its rivals in turns, and takes one of them that is faster twice. Returns what the
+  // network takes then; `us`: what it took before.
+  double exchanged_us(std::size_t step, double us) {
+    std::vector<StepKernels> all = {current_};
+    for (std::size_t kernel = 0; kernel <= rivals_[step].size(); ++kernel) {
+      if (kernel == current_[step]) continue;
+      all.push_back(current_);
+      all.back()[step] = kernel;
+    }
+    const std::vector<double> taken = times(all, kTurns);
+    for (std::size_t i = 0; i < all.size(); ++i) record(step, all[i][step], taken[i]);
+    const auto best = static_cast<std::size_t>(std::ranges::min_element(taken) - taken.begin());
+    if (taken[best] > kGain * taken[0]) return us;
+    const std::vector<double> again = times({current_, all[best]}, kTurnsToConfirm);
+    if (again[1] > kGain * again[0]) return us;
+    current_ = all[best];
+    return again[1];
+  }
+
+  void record(std::size_t step, std::size_t kernel, double us) const {
+    TunedKernel& tuned = *tuned_[step];
+    const int index = kernel == 0 ? tuned.evidence.chosen : tuned.rivals[kernel - 1].index;
+    tuned.evidence.candidates.at(static_cast<std::size_t>(index)).network_us = us;
+  }
+
+  std::shared_ptr<const Package> package_;
+  const Program& program_;
+  const std::vector<StepRivals>& rivals_;
+  std::vector<TunedKernel*> tuned_;
+  const NetworkTimer& time_;
+  StepKernels current_;
+};
+
+std::vector<TunedKernel*> tuned_of(const Program& program, std::vector<TunedKernel>& tuned) {
+  std::vector<TunedKernel*> of_steps;
+  for (const Step& step : program.steps) {
+    const auto found = std::ranges::find_if(tuned, [&](const TunedKernel& kernel) {
+      return !step.is_copy() && kernel.layer == step.name && kernel.batch == program.batch;
+    });
+    of_steps.push_back(found == tuned.end() ? nullptr : &*found);
+  }
+  return of_steps;
+}
+
+// The rival becomes the chosen one, and that a rival.
+void take(TunedKernel& tuned, std::size_t rival) {
+  std::swap(tuned.candidate, tuned.rivals[rival].candidate);
+  std::swap(tuned.evidence.chosen, tuned.rivals[rival].index);
+}
+
+std::string note_of(const Program& program, const Exchange& exchange) {
+  const auto exchanged = std::ranges::count_if(exchange.kernels, [](std::size_t kernel) { return kernel > 0; });
+  return fmt::format(
+      "batch {}: the network takes {:.1f} us; {:.1f} with the kernels that are the fastest by themselves, {:.1f} with "
+      "those that the models choose. In the network others were tried for {} steps{}, and {} have one",
+      program.batch, exchange.us, exchange.fastest_us, exchange.models_us, exchange.tried,
+      exchange.was_time_up ? " until the time was up" : "", exchanged);
+}
+
+// Exchanges kernels in each program of the network, and takes into `tuned` what is faster. Returns a note for each.
+std::vector<std::string> exchange_kernels(const CompileResult& made, std::vector<TunedKernel>& tuned,
+                                          const TimeBudget& budget,
+                                          const std::function<void(const CompileProgress&)>& progress,
+                                          const NetworkTimer& time) {
+  // Not an owner: `made` outlives all that is loaded of it.
+  const std::shared_ptr<const Package> package(std::shared_ptr<void>(), &made.package);
+  std::vector<TunedKernel> exchanged = tuned;
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < made.package.manifest.programs.size(); ++i) {
+    const Program& program = made.package.manifest.programs[i];
+    const std::vector<TunedKernel*> of_steps = tuned_of(program, exchanged);
+    ProgramTrials trials(package, program, made.rivals.at(i), of_steps, time);
+    if (!trials.have_rivals()) continue;
+    const Exchange exchange = trials.run(budget, [&](const std::string& step, int done, int all) {
+      if (progress) {
+        progress({0, all, 0, fmt::format("timed {} in the network ({} of {})", step, done, all)});
+      }
+    });
+    for (std::size_t step = 0; step < exchange.kernels.size(); ++step) {
+      if (exchange.kernels[step] > 0) take(*of_steps[step], exchange.kernels[step] - 1);
+    }
+    notes.push_back(note_of(program, exchange));
+  }
+  tuned = std::move(exchanged);
+  return notes;
 }
 
 }  // namespace
 
-CompileResult compile_tuned(const Network& network, CompileOptions options,
+CompileResult compile_tuned(const Network& network, CompileOptions options, const TuneOptions& tune_options,
                             const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time) {
-  // Stages are dumped of what is packed.
-  CompileOptions tried = options;
-  tried.dump_dir.reset();
-  const std::vector<int> changed = changed_batches(options.tuned, options.batches);
-  if (changed.empty() || options.stop_after || network.operators.empty()) {
-    return compile_network(network, options, progress);
-  }
-  CompileResult tuned = compile_network(network, tried, progress);
-  if (holds_layers(tuned.package.manifest)) {
-    return options.dump_dir ? compile_network(network, options, progress) : std::move(tuned);
-  }
+  const bool has_rivals = std::ranges::any_of(options.tuned, [](const auto& tuned) { return !tuned.rivals.empty(); });
   std::vector<std::string> notes;
-  std::vector<int> slower;  // the batch sizes for which tuning gained nothing
-  try {
-    tried.tuned = as_models_choose(options.tuned, changed);
-    const CompileResult other = compile_network(network, tried, progress);
-    const std::array<const Package*, 2> packages = {&tuned.package, &other.package};
-    for (const int batch : changed) {
-      const std::vector<double> us = time(packages, batch);
-      const bool gains = us.at(0) < us.at(1);
-      notes.push_back(
-          fmt::format("batch {}: the network takes {:.1f} us with the kernels that were measured to be the "
-                      "fastest, and {:.1f} with those that the models choose{}",
-                      batch, us[0], us[1], gains ? "" : ", which are packed"));
-      if (!gains) slower.push_back(batch);
+  if (has_rivals && !network.separate && !options.chooses_together() && options.makes_package()) {
+    // Stages are dumped of what is packed.
+    CompileOptions with_rivals = options;
+    with_rivals.dump_dir.reset();
+    with_rivals.rivals = true;
+    try {
+      const CompileResult made = compile_network(network, with_rivals, progress);
+      const TimeBudget budget(kExchangeShare * tune_options.budget_s, tune_options.seconds);
+      notes = exchange_kernels(made, options.tuned, budget, progress, time);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::device && error.kind() != ErrorKind::unsupported) throw;
+      notes = {
+          fmt::format("the network was not timed as a whole, and has the kernels that are the fastest by "
+                      "themselves: {}",
+                      error.what())};
     }
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::device && error.kind() != ErrorKind::unsupported) throw;
-    slower.clear();
-    notes = {
-        fmt::format("the network was not timed with the models' choice, and has what was measured to be the fastest: "
-                    "{}",
-                    error.what())};
   }
-  if (!slower.empty() || options.dump_dir) {
-    options.tuned = as_models_choose(std::move(options.tuned), slower);
-    tuned = compile_network(network, options, progress);
-  }
-  tuned.notes.insert(tuned.notes.end(), notes.begin(), notes.end());
-  return tuned;
+  CompileResult result = compile_network(network, options, progress);
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  return result;
 }
 
 }  // namespace burin

@@ -1,23 +1,23 @@
-// A package with what was measured to be the fastest, unless the models' choice is faster in the network.
+// A package with what was measured to be the fastest: of each kernel by itself, and then in the network.
 #pragma once
 
 #include <functional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "compiler/compile.h"
+#include "compiler/tune/network_timer.h"
+#include "compiler/tune/tune.h"
 
 namespace burin {
 
-// What a launch of each package's network takes for a batch size, in microseconds; the networks take turns.
-using NetworkTimer = std::function<std::vector<double>(std::span<const Package* const> packages, int batch)>;
+// How long kernels are exchanged in networks at most, as a share of the budget of tuning; it is not part of that.
+inline constexpr double kExchangeShare = 0.25;
 
 // Kernels that are the fastest among launches of their own kind need not be so in a network, where others run before
-// them. So a network is timed with options.tuned and with the models' choice, and for each batch size the faster is
-// packed; a note says both times. Layers by themselves have what was measured, and so has a network that cannot be
-// timed or compiled otherwise. `progress` may be empty.
-CompileResult compile_tuned(const Network& network, CompileOptions options,
+// them. So a network has options.tuned, or the models' choice where that is faster as a whole, and then one step after
+// the other launches its rivals: what makes the whole network faster stays. Each batch size gets what took the least
+// time, and a note says the times. Layers by themselves have what was measured of them, and so has a network whose
+// kernels are chosen within a limit of memory, or that cannot be timed. `progress` may be empty.
+CompileResult compile_tuned(const Network& network, CompileOptions options, const TuneOptions& tune_options,
                             const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time);
 
 }  // namespace burin

@@ -12,6 +12,8 @@ namespace {
 constexpr double kWorthAnotherRound = 0.99;  // of the time before; below that is noise
 constexpr double kHardlyMore = 1.05;         // of the best time: clocks drift by as much
 constexpr std::size_t kMostContenders = 4;
+constexpr double kLittleMore = 1.2;  // of the best time: a network may make up for that
+constexpr std::size_t kMostRivals = 5;
 
 }  // namespace
 
@@ -122,9 +124,12 @@ void TuningTask::failed(std::size_t candidate, const Error& fault) {
   first_fault_of_ = candidate;
 }
 
+bool TuningTask::is_right(std::size_t candidate) const {
+  return outcome(candidate).fault.empty() && outcome(candidate).us > 0;
+}
+
 bool TuningTask::may_contend(std::size_t candidate) const {
-  return best_ && outcome(candidate).fault.empty() && outcome(candidate).us > 0 &&
-         outcome(candidate).us <= kHardlyMore * best_us();
+  return best_ && is_right(candidate) && outcome(candidate).us <= kHardlyMore * best_us();
 }
 
 std::vector<std::size_t> TuningTask::contenders() const {
@@ -177,9 +182,10 @@ TunedKernel TuningTask::result() const {
     fail(first_fault_->kind(), "{}: none of {} plans can be used; the first, {}: {}", name(), candidates_.size(),
          evidence_.candidates[first_fault_of_].plan, first_fault_->what());
   }
-  TunedKernel result{task_.name, task_.batch, candidates_[*best_], evidence_, candidates_.front()};
-  result.candidate.estimate = {best_us(), Estimate::Source::measured};
-  result.by_models.estimate = {evidence_.candidates.front().us, Estimate::Source::measured};
+  TunedKernel result{task_.name, task_.batch, as_measured(*best_), evidence_};
+  for (const std::size_t candidate : rivals()) {
+    result.rivals.push_back({as_measured(candidate), static_cast<int>(candidate)});
+  }
   result.evidence.chosen = static_cast<int>(*best_);
   std::vector<TuningCandidate>& evidence = result.evidence.candidates;
   for (const std::size_t candidate : std::views::reverse(skipped_)) {
@@ -188,9 +194,33 @@ TunedKernel TuningTask::result() const {
       continue;
     }
     evidence.erase(evidence.begin() + static_cast<std::ptrdiff_t>(candidate));
-    if (static_cast<int>(candidate) < result.evidence.chosen) --result.evidence.chosen;
+    const auto move_up = [&](int& index) {
+      if (static_cast<int>(candidate) < index) --index;
+    };
+    move_up(result.evidence.chosen);
+    for (Rival& rival : result.rivals) move_up(rival.index);
   }
   return result;
+}
+
+Candidate TuningTask::as_measured(std::size_t candidate) const {
+  Candidate measured = candidates_[candidate];
+  measured.estimate = {outcome(candidate).us, Estimate::Source::measured};
+  return measured;
+}
+
+std::vector<std::size_t> TuningTask::rivals() const {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const bool is_near = outcome(i).us <= kLittleMore * best_us() || i == 0;
+    if (i != *best_ && is_right(i) && is_near) found.push_back(i);
+  }
+  std::ranges::sort(found, {}, [&](std::size_t i) { return rank(i); });
+  if (found.size() <= kMostRivals) return found;
+  const bool has_models_choice = std::ranges::find(found, std::size_t{0}) != found.end();
+  found.resize(kMostRivals);
+  if (has_models_choice && std::ranges::find(found, std::size_t{0}) == found.end()) found.back() = 0;
+  return found;
 }
 
 }  // namespace burin

@@ -52,6 +52,7 @@ class TuningTask {
   int proposed() const { return static_cast<int>(candidates_.size()); }
   bool round_is_over() const { return tried_ == proposed(); }
   bool has_best() const { return best_.has_value(); }
+  bool has_fault() const { return first_fault_.has_value(); }  // one of those that were tried
   // Whether there was no time for some of the candidates.
   bool was_cut_short() const { return !skipped_.empty(); }
   double best_us() const;  // 0: none yet
@@ -63,6 +64,9 @@ class TuningTask {
   std::vector<Candidate> first() const;
   std::vector<Candidate> neighbours() const;
   bool is_asked(const Candidate& candidate) const;
+  bool is_right(std::size_t candidate) const;  // it was measured, and has no fault
+  std::vector<std::size_t> rivals() const;     // TunedKernel::rivals
+  Candidate as_measured(std::size_t candidate) const;
   void find_best();
   // Where times are equal, the earlier plan wins, whatever the order in which they were measured.
   std::pair<double, std::size_t> rank(std::size_t candidate) const { return {outcome(candidate).us, candidate}; }

@@ -100,6 +100,7 @@ void keys_of(Keys& keys, Record& candidate) {
   keys.key("samples", candidate.samples);
   keys.key("error", candidate.error);
   keys.optional("workspace_bytes", candidate.workspace_bytes);
+  keys.optional("network_us", candidate.network_us);
 }
 
 template <typename Keys, RecordOf<TuningRecord> Record>

@@ -112,6 +112,9 @@ class BURIN_API LoadedNetwork {
   LoadedNetwork(const Device& device, const std::string& path, const LoadOptions& options = {});
   // `name`: which program; "": the only one.
   explicit LoadedNetwork(const LoadedPackage& package, std::string_view name = "");
+  // For tools: a program of the package's kernels that the package need not hold. verify() must find no fault with it,
+  // and its kernels must be for tensors that lie as the steps' do.
+  LoadedNetwork(const LoadedPackage& package, std::shared_ptr<const Program> program);
 
   // In their order. Those of a layer that are activity maps are what they are for `batch` images; the others are the
   // same for any.

@@ -152,12 +152,26 @@ TEST_CASE("network_bench_keeps_the_device_busy_while_steps_are_enqueued") {
 TEST_CASE("networks_take_turns_and_give_everything_back") {
   FakeDriver driver;
   driver.microseconds_per_launch = 3;
-  const Package package = network_package();
-  const std::array<const Package*, 2> packages = {&package, &package};
-  const std::vector<double> us = burin::time_networks({"sm_90"}, packages, 2);
-  REQUIRE(us.size() == 2);
-  for (const double one : us) CHECK(one == Approx(3 * kSampleSteps));
-  CHECK(driver.calls_of("cuGraphLaunch") == 2 * 7 * 15);
+  const auto package = std::make_shared<const Package>(network_package());
+  const auto program = std::make_shared<const Program>(package->manifest.programs[0]);
+  const auto short_one = std::make_shared<Program>(*program);
+  short_one->steps.pop_back();
+  {
+    const NetworkTimer time = network_timer({"sm_90"});
+    const std::array<TimedProgram, 2> programs = {TimedProgram{package, program}, {package, short_one}};
+    const std::vector<double> us = time(programs, 7);
+    REQUIRE(us.size() == 2);
+    CHECK(us[0] == Approx(3 * kSampleSteps));
+    CHECK(us[1] == Approx(3 * (kSampleSteps - 1)));
+    CHECK(driver.calls_of("cuGraphLaunch") == 2 * (3 + 7 * 40));
+    // The package stays loaded, though another program of it is timed.
+    const int loads = driver.calls_of("cuModuleLoadData") + driver.calls_of("cuModuleLoadDataEx");
+    CHECK(loads > 0);
+    time({{programs[1]}}, 1);
+    CHECK(driver.calls_of("cuModuleLoadData") + driver.calls_of("cuModuleLoadDataEx") == loads);
+    short_one->steps[0].kernel = "burin_of_nobody";
+    CHECK_THAT(BURIN_THROWN(usage, time(programs, 1)).text, Contains("burin_of_nobody"));
+  }
   CHECK(driver.live().empty());
 }
 

@@ -440,31 +440,36 @@ TEST_CASE("tune: who is far ahead takes no turns, nor does anyone when the time 
   CHECK(measurer.turns[0] >= 3);
 }
 
-TEST_CASE("tune: the models' choice in the place of the fastest, for the batch sizes that are named") {
+TEST_CASE("tune: what takes little more than the fastest, and the models' choice, are its rivals") {
   const Network network = one_layer();
-  CompileOptions options = baked_alone();
-  options.batches = {1, 2};
   FakeMeasurer measurer(network);
-  measurer.baked_us = [](const BakedPlan& plan) { return 1000.0 - plan.predicted_us; };  // the models are wrong
-  const std::vector<TunedKernel> tuned = tune(network, measurer, {.plans = 4}, options);
-  REQUIRE(tuned.size() == 2);
-  for (const TunedKernel& kernel : tuned) REQUIRE(kernel.evidence.chosen != 0);
-  const std::vector<TunedKernel> changed = as_models_choose(tuned, {2});
-  REQUIRE(changed.size() == 2);
-  CHECK(changed[0].candidate == tuned[0].candidate);
-  CHECK(changed[0].evidence == tuned[0].evidence);
-  CHECK(changed[1].batch == 2);
-  CHECK(changed[1].evidence.chosen == 0);
-  CHECK(changed[1].candidate == tuned[1].by_models);
-  CHECK(changed[1].candidate.estimate.us == tuned[1].evidence.candidates[0].us);
-  CHECK(changed[1].candidate.estimate.source == Estimate::Source::measured);
-  // One that cannot be used is not taken.
-  measurer.is_wrong = [&](const BakedPlan& plan) { return text_of(plan) == tuned[0].evidence.candidates[0].plan; };
-  const std::vector<TunedKernel> without = tune(network, measurer, {.plans = 4}, options);
-  const std::vector<TunedKernel> same = as_models_choose(without, {1, 2});
-  REQUIRE(!without[0].evidence.candidates[0].fault.empty());
-  CHECK(same[0].candidate == without[0].candidate);
-  CHECK(same[0].evidence == without[0].evidence);
+  PlanNumbers numbers;
+  double models_us = 300;
+  // All but the models' choice, which is far behind, take one percent longer than the one before.
+  measurer.baked_us = [&](const BakedPlan& plan) {
+    const auto index = static_cast<double>(numbers.of(plan));
+    return index == 0 ? models_us : 100.0 + index;
+  };
+  const TunedKernel tuned = tune(network, measurer, {.plans = 12, .jobs = 1}).at(0);
+  check_evidence(tuned);
+  REQUIRE(tuned.rivals.size() == 5);
+  CHECK(tuned.rivals.back().index == 0);
+  double before_us = tuned.candidate.estimate.us;
+  for (const Rival& rival : tuned.rivals) {
+    const TuningCandidate& tried = tuned.evidence.candidates.at(static_cast<std::size_t>(rival.index));
+    CHECK(rival.index != tuned.evidence.chosen);
+    CHECK(rival.candidate.estimate.us == tried.us);
+    CHECK(rival.candidate.estimate.source == Estimate::Source::measured);
+    CHECK(find_provider(rival.candidate.provider)->brief(rival.candidate.plan) == tried.plan);
+    CHECK(rival.candidate.estimate.us >= before_us);
+    before_us = rival.candidate.estimate.us;
+  }
+  // What is wrong is nobody's rival, nor is what takes much longer.
+  measurer.is_wrong = [&](const BakedPlan& plan) { return numbers.of(plan) == 0; };
+  for (const Rival& rival : tune(network, measurer, {.plans = 12, .jobs = 1}).at(0).rivals) CHECK(rival.index != 0);
+  measurer.is_wrong = [](const BakedPlan&) { return false; };
+  models_us = 50;
+  CHECK(tune(network, measurer, {.plans = 12, .jobs = 1}).at(0).rivals.empty());
 }
 
 TEST_CASE("tune: a later run takes what was measured before, and goes on") {
@@ -676,7 +681,7 @@ TEST_CASE("tune: only the providers that are asked are measured") {
   std::map<std::string, std::string> all;  // the models' choices
   FakeMeasurer of_all(network);
   for (const TunedKernel& kernel : tune(network, of_all, {.plans = 4}, options)) {
-    all[kernel.layer] = kernel.by_models.provider;
+    all[kernel.layer] = kernel.evidence.candidates[0].provider;
   }
   for (const std::string provider : {"conv_dense", "conv_baked"}) {
     FakeMeasurer measurer(network);
