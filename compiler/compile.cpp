@@ -11,10 +11,10 @@
 #include "compiler/make_kernel.h"
 #include "compiler/network/passes.h"
 #include "compiler/observer.h"
-#include "compiler/parallel_for.h"
 #include "compiler/reentry.h"
 #include "ir/error.h"
 #include "ir/package/device_memory.h"
+#include "ir/parallel_for.h"
 #include "ir/place_activity_maps.h"
 
 namespace burin {

@@ -13,12 +13,12 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/network/memory_plan.h"
 #include "compiler/observer.h"
-#include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/numbered_names.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 

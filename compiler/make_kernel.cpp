@@ -14,12 +14,12 @@
 #include "compiler/emit/ptx.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/observer.h"
-#include "compiler/parallel_for.h"
 #include "compiler/specialise/function_code.h"
 #include "compiler/specialise/specialised_module.h"
 #include "ir/error.h"
 #include "ir/kernel_program.h"
 #include "ir/layer_data.h"
+#include "ir/parallel_for.h"
 #include "ir/printable.h"
 #include "ir/sparse_pattern.h"
 

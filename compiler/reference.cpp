@@ -5,10 +5,10 @@
 #include <limits>
 #include <optional>
 
-#include "compiler/parallel_for.h"
 #include "ir/baked_plan.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/parallel_for.h"
 #include "ir/template_plan.h"
 
 namespace burin {

@@ -1,11 +1,13 @@
 #include "ir/element_type.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 
 #include "ir/error.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {
@@ -32,6 +34,17 @@ constexpr int kDoubleFraction = 52, kDoubleBias = 1023;
 const HalfFormat& format_of(ElementType type) {
   BURIN_CHECK(type != ElementType::f32, "{} is no half", to_string(type));
   return type == ElementType::f16 ? kF16 : kBf16;
+}
+
+// work(i) for each i of 0..count; on several cores where there are many.
+template <typename Work>
+void for_each_of_many(std::size_t count, const Work& work) {
+  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  const std::size_t pieces = (count + kPiece - 1) / kPiece;
+  parallel_for(static_cast<int>(pieces), static_cast<double>(count), [&](int piece) {
+    const std::size_t begin = static_cast<std::size_t>(piece) * kPiece;
+    for (std::size_t i = begin; i < std::min(count, begin + kPiece); ++i) work(i);
+  });
 }
 
 }  // namespace
@@ -98,7 +111,8 @@ float rounded(ElementType type, float value) {
 
 std::vector<float> rounded(ElementType type, std::span<const float> values) {
   std::vector<float> result(values.begin(), values.end());
-  for (float& value : result) value = rounded(type, value);
+  if (type == ElementType::f32) return result;
+  for_each_of_many(result.size(), [&](std::size_t i) { result[i] = rounded(type, result[i]); });
   return result;
 }
 
@@ -112,21 +126,21 @@ std::vector<float> pack_words(ElementType type, std::span<const float> values) {
   if (type == ElementType::f32) return {values.begin(), values.end()};
   BURIN_CHECK(values.size() % 2 == 0, "{} values of {} are no whole words", values.size(), to_string(type));
   std::vector<float> words(values.size() / 2);
-  for (std::size_t i = 0; i < words.size(); ++i) {
+  for_each_of_many(words.size(), [&](std::size_t i) {
     const std::uint32_t low = to_half(type, values[2 * i]), high = to_half(type, values[2 * i + 1]);
     words[i] = std::bit_cast<float>(high << kHalfBits | low);
-  }
+  });
   return words;
 }
 
 std::vector<float> unpack_words(ElementType type, std::span<const float> words) {
   if (type == ElementType::f32) return {words.begin(), words.end()};
   std::vector<float> values(words.size() * 2);
-  for (std::size_t i = 0; i < words.size(); ++i) {
+  for_each_of_many(words.size(), [&](std::size_t i) {
     const auto word = std::bit_cast<std::uint32_t>(words[i]);
     values[2 * i] = from_half(type, static_cast<std::uint16_t>(word));
     values[2 * i + 1] = from_half(type, static_cast<std::uint16_t>(word >> kHalfBits));
-  }
+  });
   return values;
 }
 

@@ -7,12 +7,14 @@
 
 #include "ir/error.h"
 #include "ir/factor_type.h"
+#include "ir/parallel_for.h"
 #include "ir/saturate.h"
 
 namespace burin {
 namespace {
 
-// Calls visit(position in nchw, position in the layout) for every value of every image.
+// Calls visit(position in nchw, position in the layout) for every value of every image; those of several images at
+// once where there are many.
 template <typename Visit>
 void for_each_value(TensorLayout layout, std::size_t images, int channels, int rows, int cols, Visit visit) {
   const auto channels_side = static_cast<std::size_t>(channels_together(layout));
@@ -20,14 +22,15 @@ void for_each_value(TensorLayout layout, std::size_t images, int channels, int r
   const std::size_t pixels = static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   const std::size_t image = static_cast<std::size_t>(image_elements(layout, channels, rows, cols));
   const std::size_t step = channels_side * images_side;
-  for (std::size_t n = 0; n < images; ++n) {
+  parallel_for(static_cast<int>(images), static_cast<double>(images * image), [&](int index) {
+    const auto n = static_cast<std::size_t>(index);
     for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
       const std::size_t plain = (n * channels + c) * pixels;
       const std::size_t packed = n / images_side * images_side * image + c / channels_side * pixels * step +
                                  c % channels_side * images_side + n % images_side;
       for (std::size_t p = 0; p < pixels; ++p) visit(plain + p, packed + p * step);
     }
-  }
+  });
 }
 
 // Calls visit(element) for each one that fills up the channels of an image, of all images that `elements` are.

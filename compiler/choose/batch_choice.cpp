@@ -10,10 +10,10 @@
 
 #include "compiler/kernel_cache.h"
 #include "compiler/network/memory_plan.h"
-#include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {

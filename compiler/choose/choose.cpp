@@ -10,11 +10,11 @@
 #include "compiler/choose/place_choice.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/launch_time.h"
-#include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
 #include "ir/arch.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {

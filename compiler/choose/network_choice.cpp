@@ -11,11 +11,11 @@
 #include "compiler/choose/assignment.h"
 #include "compiler/choose/memory_estimate.h"
 #include "compiler/kernel_cache.h"
-#include "compiler/parallel_for.h"
 #include "ir/arena.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "compiler/parallel_for.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {

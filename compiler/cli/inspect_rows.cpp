@@ -14,10 +14,10 @@
 #include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/make_kernel.h"
-#include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
 #include "ir/error.h"
 #include "ir/package/manifest_index.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {

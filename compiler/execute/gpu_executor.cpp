@@ -77,17 +77,26 @@ class BoundProgram {
   std::vector<float> values(const Place& place) const { return read_place(program_, place, batch_, memory_of(place)); }
   std::string filling(const Place& place) const { return filling_fault(program_, place, batch_, memory_of(place)); }
 
-  Tensors outputs() const {
+  // The outputs as they lie in memory, filling and all.
+  Tensors output_memory() const {
+    Tensors tensors;
+    for (const Buffer* output : program_.outputs()) tensors.push_back(memory_of(whole_place(program_, *output)));
+    return tensors;
+  }
+
+  // What `memory`, which they lie in, holds of them.
+  Tensors outputs(const Tensors& memory) const {
     Tensors tensors;
     for (const Buffer* output : program_.outputs()) {
       if (!outputs_[tensors.size()].intact()) {
         fail(ErrorKind::verification, "the program wrote past the end of its output '{}'", output->tensor);
       }
       const Place place = whole_place(program_, *output);
-      if (const std::string fault = filling(place); !fault.empty()) {
+      const std::vector<float>& words = memory[tensors.size()];
+      if (const std::string fault = filling_fault(program_, place, batch_, words); !fault.empty()) {
         fail(ErrorKind::verification, "the program's output '{}': {}", output->tensor, fault);
       }
-      tensors.push_back(values(place));
+      tensors.push_back(read_place(program_, place, batch_, words));
     }
     return tensors;
   }
@@ -140,15 +149,16 @@ class GpuExecutor : public Executor {
       fail(ErrorKind::verification, "a second launch gives another output '{}' than the first",
            program.outputs()[i]->tensor);
     }
-    return outputs;
+    return bound.outputs(outputs);
   }
 
  private:
+  // Returns the outputs as they lie in memory.
   Tensors launch(BoundProgram& bound) const {
     bound.poison();
     bound.run().launch(stream_);
     stream_.synchronize();
-    return bound.outputs();
+    return bound.output_memory();
   }
 
   Tensors run_steps(BoundProgram& bound, const Program& program, const StepVisitor& visit) const {
@@ -164,7 +174,7 @@ class GpuExecutor : public Executor {
       seen.fault = bound.filling(step.writes);
       visit(seen);
     }
-    return bound.outputs();
+    return bound.outputs(bound.output_memory());
   }
 
   Device device_;

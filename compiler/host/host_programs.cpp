@@ -6,9 +6,9 @@
 #include <span>
 #include <utility>
 
-#include "compiler/parallel_for.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/parallel_for.h"
 #include "ir/place_values.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"

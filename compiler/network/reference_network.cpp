@@ -7,9 +7,9 @@
 
 #include "compiler/element_functions.h"
 #include "compiler/network/groups.h"
-#include "compiler/parallel_for.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {

@@ -108,7 +108,7 @@ class StudyRunner {
   void compare(StudyPoint& point, OpenPoint& open) {
     const ConvLayer& layer = open.made.layer();
     const Task& task = open.made.task();
-    const ExpectedOutput expected(layer, analyse(layer), task.batch, task.precision, task.factors, task.zeros);
+    ExpectedOutput expected(layer, analyse(layer), task.batch, task.precision, task.factors, task.zeros);
     std::vector<const Package*> packages;
     std::vector<StudyCandidate*> right;
     for (std::size_t i = 0; i < point.candidates.size(); ++i) {

@@ -7,10 +7,10 @@
 
 #include "compiler/choose/choose.h"
 #include "compiler/choose/memory_estimate.h"
-#include "compiler/parallel_for.h"
 #include "compiler/study/point_task.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {

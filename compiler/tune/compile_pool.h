@@ -1,4 +1,4 @@
-// Compiles candidates on several threads while the caller measures others.
+// Plans and compiles candidates on several threads while the caller measures others.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,7 @@ int compile_threads(int jobs);
 
 class CompilePool {
  public:
-  // Which kernel, and which of its candidates. The lowest is compiled first, so that few kernels are in work at once.
+  // Which kernel, and what is done for it. The lowest goes first, so that few kernels are in work at once.
   using Key = std::pair<std::size_t, std::size_t>;
   struct Result {
     Key key;

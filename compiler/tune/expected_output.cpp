@@ -44,15 +44,22 @@ std::vector<float> ExpectedOutput::checked_images(std::span<const float> tensor)
   return images;
 }
 
-ExpectedOutput::Verdict ExpectedOutput::judge(std::span<const float> output, const Arithmetic& made_with) const {
+const std::vector<double>& ExpectedOutput::tolerances(const Arithmetic& made_with) {
+  const bool stored = made_with.weights != FactorType::f32;
+  const auto [known, is_new] = tolerances_.try_emplace({made_with.promote_every, stored});
+  if (is_new) {
+    Arithmetic arithmetic = arithmetic_;
+    arithmetic.promote_every = made_with.promote_every;
+    known->second = reference_->tolerances(arithmetic, stored ? storage_errors_ : std::vector<double>());
+  }
+  return known->second;
+}
+
+ExpectedOutput::Verdict ExpectedOutput::judge(std::span<const float> output, const Arithmetic& made_with) {
   BURIN_CHECK(static_cast<std::int64_t>(output.size()) == elements(), "an output of {} elements instead of {}",
               output.size(), elements());
-  Arithmetic arithmetic = arithmetic_;
-  arithmetic.promote_every = made_with.promote_every;
-  const bool stored = made_with.weights != FactorType::f32;
-  const Comparison c = compare(checked_images(output), reference_->outputs(),
-                               reference_->tolerances(arithmetic, stored ? storage_errors_ : std::vector<double>()),
-                               element_of(arithmetic.precision));
+  const Comparison c =
+      compare(checked_images(output), reference_->outputs(), tolerances(made_with), element_of(arithmetic_.precision));
   Verdict verdict;
   if (!c.within) {
     // The comparison counts the checked images alone.

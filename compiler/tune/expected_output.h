@@ -1,9 +1,11 @@
 // What every candidate for a kernel is run on, and what must come out.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/reference.h"
@@ -33,11 +35,12 @@ class ExpectedOutput {
     std::string fault;  // what is wrong and where; empty: right
   };
   // `output` was filled with NaN before: an image with a NaN left is wrong, whether it is compared or not.
-  // `made_with`: how often sums went over to FP32, and what weights and inputs were rounded to.
-  Verdict judge(std::span<const float> output, const Arithmetic& made_with = {}) const;
+  // `made_with`: how often sums went over to FP32, and what weights and inputs were rounded to. One thread at a time.
+  Verdict judge(std::span<const float> output, const Arithmetic& made_with = {});
 
  private:
   std::vector<float> checked_images(std::span<const float> tensor) const;
+  const std::vector<double>& tolerances(const Arithmetic& made_with);
 
   const ConvLayer& layer_;
   int batch_ = 1;
@@ -46,6 +49,7 @@ class ExpectedOutput {
   std::vector<float> input_, residual_;
   std::optional<ConvolutionReference> reference_;  // of the checked images
   std::vector<double> storage_errors_;             // of weights in the type of the tensors, or of factors
+  std::map<std::pair<int, bool>, std::vector<double>> tolerances_;  // by promote_every, and whether weights are rounded
 };
 
 }  // namespace burin

@@ -23,7 +23,7 @@ std::string recorded_fault(const Error& fault) {
   return text.empty() ? "failed without a message" : text;
 }
 
-double checked_error(Measurer& measurer, const Package& package, int batch, const ExpectedOutput& expected) {
+double checked_error(Measurer& measurer, const Package& package, int batch, ExpectedOutput& expected) {
   std::vector<float> output(static_cast<std::size_t>(expected.elements()), std::numeric_limits<float>::quiet_NaN());
   measurer.run(package, batch, expected.input(), expected.residual(), output);
   const Arithmetic arithmetic = arithmetic_of(package.manifest.kernels.front());

@@ -57,6 +57,6 @@ std::string recorded_fault(const Error& fault);
 
 // Runs a kernel on the measurer's device: its error as a share of the tolerance. Throws Error(verification) where it
 // computes something else.
-double checked_error(Measurer& measurer, const Package& package, int batch, const ExpectedOutput& expected);
+double checked_error(Measurer& measurer, const Package& package, int batch, ExpectedOutput& expected);
 
 }  // namespace burin

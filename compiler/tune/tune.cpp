@@ -1,8 +1,8 @@
 #include "compiler/tune/tune.h"
 #include "compiler/choose/choose.h"
 #include "compiler/kernel_cache.h"
-#include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
+#include "ir/parallel_for.h"
 
 #include <algorithm>
 #include <atomic>
@@ -47,7 +47,8 @@ ConvLayer as_convolution(const Task& task) {
 struct Search {
   TuningTask task;
   Measurements measurements;
-  std::optional<ConvLayer> made;  // of a fully connected layer
+  std::vector<std::size_t> round;  // the candidates to try next
+  std::optional<ConvLayer> made;   // of a fully connected layer
   std::optional<ExpectedOutput> expected;
   std::map<std::size_t, Package> kept;  // of candidates that may have to take turns once more
   std::set<std::size_t> awaited;        // those that are compiled for that
@@ -63,6 +64,13 @@ struct Search {
     expected.emplace(layer, analyse(layer), asked.batch, asked.precision, asked.factors, asked.zeros);
   }
 
+  // What to try next, and what measuring that needs. It takes its time.
+  void plan_round(bool may_measure) {
+    round = task.next_round();
+    const auto is_new = [&](std::size_t i) { return measurements.find(task.candidate(i)) == nullptr; };
+    if (may_measure && !expected && std::ranges::any_of(round, is_new)) expect();
+  }
+
   void keep(std::size_t candidate, Package package) {
     kept.insert_or_assign(candidate, std::move(package));
     std::erase_if(kept, [&](const auto& entry) { return !task.may_contend(entry.first); });
@@ -74,6 +82,9 @@ struct Search {
   fail(ErrorKind::device, "{}, {}: {}; the device cannot be used any more, so tuning ends", search.task.name(),
        search.task.describe(candidate), error.what());
 }
+
+// What the pool does for a search: planning a round, or compiling a candidate.
+constexpr std::size_t kPlanning = 0, kFirstCandidate = 1;
 
 class Tuner {
  public:
@@ -129,25 +140,32 @@ class Tuner {
     }
   }
 
-  // Starts the next round, and what follows where that takes no measurement.
+  // The next round is planned by another thread, which has the search for itself until then.
   void go_on(std::size_t place) {
-    TuningTask& task = searches_[place]->task;
-    while (task.round_is_over()) {
-      const std::vector<std::size_t> round = task.next_round();
-      if (round.empty()) {
-        if (!start_turns(place)) finish(place);
-        return;
-      }
-      const bool may_measure = is_time_left();
-      for (const std::size_t candidate : round) {
-        if (take_from_cache(*searches_[place], candidate)) continue;
-        if (may_measure) {
-          compile(place, candidate);
-        } else {
-          task.skipped(candidate);
-        }
+    Search& search = *searches_[place];
+    if (!search.task.round_is_over()) return;
+    pool_.add({place, kPlanning}, [this, &search] {
+      search.plan_round(!is_time_up_);
+      return Package();
+    });
+  }
+
+  void start_round(std::size_t place) {
+    Search& search = *searches_[place];
+    if (search.round.empty()) {
+      if (!start_turns(place)) finish(place);
+      return;
+    }
+    const bool may_measure = is_time_left();
+    for (const std::size_t candidate : search.round) {
+      if (take_from_cache(search, candidate)) continue;
+      if (may_measure) {
+        compile(place, candidate);
+      } else {
+        search.task.skipped(candidate);
       }
     }
+    go_on(place);
   }
 
   // Returns false where the candidate was not measured before.
@@ -166,15 +184,20 @@ class Tuner {
 
   void compile(std::size_t place, std::size_t candidate) {
     const TuningTask& task = searches_[place]->task;
-    pool_.add({place, candidate}, [this, &task, candidate = task.candidate(candidate)] {
+    pool_.add({place, kFirstCandidate + candidate}, [this, &task, candidate = task.candidate(candidate)] {
       return is_time_up_ ? Package() : compile_(task.task(), candidate);
     });
   }
 
   void step(CompilePool::Result compiled) {
-    const auto [place, candidate] = compiled.key;
+    const auto [place, work] = compiled.key;
     Search& search = *searches_[place];
     (void)is_time_left();  // what waits to be compiled need not be when the time is up
+    if (work == kPlanning) {
+      if (compiled.fault) throw Error(*compiled.fault);
+      return start_round(place);
+    }
+    const std::size_t candidate = work - kFirstCandidate;
     if (search.awaited.erase(candidate) > 0) {
       if (!compiled.fault) search.kept.insert_or_assign(candidate, std::move(compiled.package));
       if (!search.awaited.empty()) return;

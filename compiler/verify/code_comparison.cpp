@@ -8,8 +8,8 @@
 
 #include "compiler/import/names.h"
 #include "compiler/make_kernel.h"
-#include "compiler/parallel_for.h"
 #include "ir/error.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {

@@ -12,10 +12,10 @@
 #include "compiler/import/names.h"
 #include "compiler/network/operator_error.h"
 #include "compiler/network/reference_network.h"
-#include "compiler/parallel_for.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/package/manifest_index.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {

@@ -39,7 +39,7 @@ struct OutputFixture {
 }  // namespace
 
 TEST_CASE("expected output: what is right is right") {
-  const OutputFixture f;
+  OutputFixture f;
   CHECK(f.expected.elements() == kBatch * kImage);
   CHECK(f.expected.residual().size() == f.output.size());
   const ExpectedOutput::Verdict verdict = f.expected.judge(f.output);
@@ -75,7 +75,7 @@ TEST_CASE("expected output: an element that was not written is found in every im
 TEST_CASE("expected output: what TF32 takes of inputs and weights is allowed to kernels that round to it") {
   const ConvLayer layer = sample_layer();
   const SparsePattern pattern = analyse(layer);
-  const ExpectedOutput expected(layer, pattern, 1, Precision::fp32, FactorType::tf32);
+  ExpectedOutput expected(layer, pattern, 1, Precision::fp32, FactorType::tf32);
   ConvLayer rounded_layer = layer;
   rounded_layer.weights = rounded(FactorType::tf32, layer.weights);
   const std::vector<double> made =
@@ -87,7 +87,7 @@ TEST_CASE("expected output: what TF32 takes of inputs and weights is allowed to 
 
 TEST_CASE("expected output: one image") {
   const ConvLayer layer = sample_layer();
-  const ExpectedOutput expected(layer, analyse(layer), 1);
+  ExpectedOutput expected(layer, analyse(layer), 1);
   const std::vector<float> zeros(kImage, 0.0F);
   CHECK(expected.judge(zeros).fault != "");
 }
