@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -130,6 +131,7 @@ struct CompileOptions {
   // Of the inputs of convolutions, by their names: zeros that were counted, or made up.
   std::map<std::string, ActivationZeros> activation_zeros = {};
   bool siblings = true;                      // convolutions with the same input may become one
+  std::set<int> siblings_apart = {};         // but not in these batch sizes' graphs, by measurement
   bool libraries = true;                     // kernels may have calls of libraries
   ElementType io = ElementType::f32;         // of a network's inputs and outputs, which are in nchw
   Objective objective = Objective::time;     // of a network's kernels

@@ -66,14 +66,17 @@ Network prepare_graph(Network network, const std::optional<std::string>& dump_di
 }
 
 ProgramGraphs graphs_of_batches(const Network& network, const CompileOptions& options, const PrepareGraph& prepare) {
-  if (network.separate || options.batches.size() == 1 || !options.asked_batches.empty()) {
+  if (network.separate || !options.asked_batches.empty()) {
     return prepare(options.batches.front(), graph_choices(options));
   }
   ProgramGraphs graphs;
   for (const int batch : options.batches) {
     CompileOptions of_batch = options;
     of_batch.batches = {batch};
-    graphs.add(batch, prepare(batch, graph_choices(of_batch)));
+    of_batch.siblings = options.siblings && !options.siblings_apart.contains(batch);
+    Network graph = prepare(batch, graph_choices(of_batch));
+    if (options.batches.size() == 1) return graph;
+    graphs.add(batch, std::move(graph));
   }
   return graphs;
 }

@@ -405,6 +405,7 @@ CompileResult compile_with_progress(Network network, const CompileOptions& optio
       },
       [&](const TuneProgress& state) {
         calibrating.reset();
+        compiling.reset();
         if (!tuning) tuning.emplace("tuning");
         std::string what = fmt::format("{} b{}, plan {}/{}", state.layer, state.batch, state.plans_done, state.plans);
         if (state.best_us > 0) what += fmt::format(", best {} us", microseconds_text(state.best_us));

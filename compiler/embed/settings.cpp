@@ -15,6 +15,7 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/providers/provider.h"
+#include "compiler/tune/time_siblings.h"
 #include "compiler/tune/tuned_network.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
@@ -52,11 +53,16 @@ CompileResult tune_and_compile(const Network& network, CompileOptions options, c
                                  .seconds = {},
                                  .providers = tunable_providers(settings),
                                  .anew = settings.tune_anew};
+  check_options(network, options);
+  const NetworkTimer time = network_timer(options.archs);
+  check_assembler({});
+  TimedSiblings siblings = time_siblings(network, options, watch.compiling, time);
+  options.siblings_apart = std::move(siblings.apart);
   TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);
   options.tuned = std::move(tuned.kernels);
-  const NetworkTimer time = network_timer(options.archs);
   CompileResult result = compile_tuned(network, std::move(options), tune_options, watch.compiling, time);
-  result.notes.insert(result.notes.begin(), tuned.notes.begin(), tuned.notes.end());
+  std::ranges::move(tuned.notes, std::back_inserter(siblings.notes));
+  result.notes.insert(result.notes.begin(), siblings.notes.begin(), siblings.notes.end());
   return result;
 }
 

@@ -43,10 +43,10 @@ CompileOptions tuned_options(const Network& network) {
   CompileOptions options = burin_test::baked_alone();
   options.batches = {1, 2};
   options.jobs = 2;
-  FakeMeasurer measurer(network);
-  // Estimates are within a hundredth of each other then.
-  measurer.baked_us = [](const BakedPlan& plan) { return 100.0 - plan.predicted_us / 1000; };
   const Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
+  FakeMeasurer measurer(prepared);
+  // All take nearly the same, those that are predicted to take longest the least.
+  measurer.baked_us = [](const BakedPlan& plan) { return 100.0 - plan.predicted_us / 1000; };
   options.tuned =
       tune_tasks(tuning_tasks(prepared, options).tasks, options, {.plans = 3}, burin_test::fake_compile, measurer, {})
           .kernels;
