@@ -156,6 +156,7 @@ class NetworkCompiler {
     CompileResult result;
     result.choice = std::move(jobs.choice);
     result.notes = network_.notes;
+    result.notes.insert(result.notes.end(), jobs.notes.begin(), jobs.notes.end());
     result.cached = made.cached;
     if (made.cache_failed) {
       result.notes.push_back(fmt::format(

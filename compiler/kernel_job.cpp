@@ -58,6 +58,7 @@ class PlannedSteps {
   const std::vector<Task>& tasks() const { return tasks_; }
   const std::vector<std::size_t>& programs_of_tasks() const { return program_of_; }
   const std::deque<Program>& programs() const { return programs_; }
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   void add_programs(const ProgramGraphs& graphs, const std::string& name) {
@@ -88,6 +89,7 @@ class PlannedSteps {
   // Batch sizes of one graph for which all tensors have the same formats share kernels.
   const Network& formatted_for(const Network& graph, int batch) {
     Network made = in_formats(graph, options_, batch);
+    notes_.insert(notes_.end(), made.notes.begin() + static_cast<std::ptrdiff_t>(graph.notes.size()), made.notes.end());
     if (std::exchange(last_graph_, &graph) == &graph) {
       const Network& last = networks_.back();
       if (std::ranges::equal(last.tensors, made.tensors, {}, &Activations::format, &Activations::format)) return last;
@@ -142,6 +144,7 @@ class PlannedSteps {
   const CompileOptions& options_;
   const Reentry& reentry_;
   std::deque<Network> networks_;  // that tasks refer to
+  std::vector<std::string> notes_;
   std::deque<Program> programs_;
   std::vector<Task> tasks_;
   std::vector<std::size_t> program_of_;  // of each task
@@ -161,6 +164,7 @@ class JobList {
 
   KernelJobs run(const PlannedSteps& planned, const CodeSizes& measured) {
     std::vector<Choice> choices = planned.choices(measured, jobs_.choice);
+    jobs_.notes = planned.notes();
     for (const Program& program : planned.programs()) jobs_.programs.push_back({program, {}, {}});
     for (std::size_t i = 0; i < choices.size(); ++i) {
       ProgramJob& job = jobs_.programs[planned.programs_of_tasks()[i]];

@@ -42,6 +42,7 @@ struct KernelJobs {
   std::vector<KernelJob> kernels;
   std::vector<ProgramJob> programs;
   std::optional<NetworkChoice> choice;          // where the kernels of a network were chosen together
+  std::vector<std::string> notes;               // what the user should know of formats, beside Network::notes
   std::shared_ptr<const PlannedSteps> planned;  // what tasks refer to
 };
 

@@ -288,7 +288,7 @@ double quick_us(const ConvLayer& layer, const CompileOptions& options, int batch
 }
 
 // Those of few images that compute in places of halves.
-std::map<std::string, ConvolutionFormats> places_of(const Network& network, const CompileOptions& options, int batch) {
+PlaceChoice places_of(const Network& network, const CompileOptions& options, int batch) {
   const auto us_of = [&](const Operator& op, const ConvLayer& layer, const ConvolutionFormats& formats) {
     return estimated_us(task_of(op, layer, formats.input, formats.output, batch, options), options);
   };
@@ -510,11 +510,19 @@ Network in_formats(Network network, const CompileOptions& options, int batch) {
         network.tensors[static_cast<std::size_t>(end)].format = {options.io, TensorLayout::nchw};
     }
   }
-  std::map<std::string, ConvolutionFormats> places;
+  PlaceChoice places;
   if (!separate && !options.layout && batch < kLeastImages) places = places_of(network, options, batch);
+  if (!places.exact) {
+    network.notes.push_back(fmt::format(
+        "{}: at batch {} too many tensors hang together for the best choice of those in nchw8 to be computed; "
+        "a good one was searched for",
+        network.source, batch));
+  }
   return assign_formats(std::move(network),
                         [&](const Operator& op, const ConvLayer& layer) {
-                          if (const auto found = places.find(op.name); found != places.end()) return found->second;
+                          if (const auto found = places.formats.find(op.name); found != places.formats.end()) {
+                            return found->second;
+                          }
                           const bool is_free = has_free_layout(layer, options) && !separate;
                           return formats_for(op, layer, options, batch, is_free);
                         })

@@ -4,13 +4,13 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "compiler/choose/least_sum.h"
 #include "ir/parallel_for.h"
 
 namespace burin {
@@ -31,22 +31,22 @@ class PlaceChooser {
     std::iota(within_.begin(), within_.end(), 0);
   }
 
-  std::map<std::string, ConvolutionFormats> run() {
+  PlaceChoice run() {
     join_tensors();
     find_users();
     if (!ask_for_places()) return {};
     ask_for_plain();
-    const std::vector<bool> none(network_.tensors.size(), false);
-    std::vector<bool> all = none;
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = !users_[i].empty();
-    const std::vector<bool> from_none = improved(none), from_all = improved(all);
-    const std::vector<bool>& best = total(from_all) < total(from_none) ? from_all : from_none;
-    std::map<std::string, ConvolutionFormats> formats;
+    const auto [problem, variables] = as_sum();
+    const LeastSum least = least_sum(problem);
+    PlaceChoice choice{.formats = {}, .exact = least.exact};
     for (const User& user : convolutions_) {
-      const std::size_t way = way_of(user, best);
-      if (way != 0) formats.emplace(user.op->name, formats_of(user, way));
+      const auto in_places = [&](std::size_t tensor) {
+        return is_open(tensor) && least.chosen[at(variables[tensor])] != 0;
+      };
+      const std::size_t way = (in_places(user.reads) ? 1U : 0U) + (in_places(user.writes) ? 2U : 0U);
+      if (way != 0) choice.formats.emplace(user.op->name, formats_of(user, way));
     }
-    return formats;
+    return choice;
   }
 
  private:
@@ -118,23 +118,11 @@ class PlaceChooser {
   bool is_open(std::size_t tensor) const { return !plain_[tensor] && elements_[tensor].has_value(); }
 
   void find_users() {
-    users_.assign(network_.tensors.size(), {});
     for (const Operator& op : network_.operators) {
       const auto* convolution = std::get_if<Convolution>(&op.kind);
       if (convolution == nullptr) continue;
       const User user = {&op, &network_.layers[at(convolution->layer)], root(op.inputs[0]), root(op.output)};
       if (is_open(user.reads) || is_open(user.writes)) convolutions_.push_back(user);
-    }
-    fill_users();
-  }
-
-  // Those of the tensors that are left open.
-  void fill_users() {
-    for (std::vector<std::size_t>& list : users_) list.clear();
-    for (std::size_t i = 0; i < convolutions_.size(); ++i) {
-      const User& user = convolutions_[i];
-      if (is_open(user.reads)) users_[user.reads].push_back(i);
-      if (is_open(user.writes) && user.writes != user.reads) users_[user.writes].push_back(i);
     }
   }
 
@@ -175,8 +163,8 @@ class PlaceChooser {
         }
       }
     }
-    fill_users();
-    return std::ranges::any_of(users_, [](const auto& users) { return !users.empty(); });
+    return std::ranges::any_of(convolutions_,
+                               [&](const User& user) { return is_open(user.reads) || is_open(user.writes); });
   }
   // The others are not worth their estimates.
   void ask_for_plain() {
@@ -193,43 +181,30 @@ class PlaceChooser {
     });
   }
 
-  std::size_t way_of(const User& user, const std::vector<bool>& places) const {
-    const auto is_in_places = [&](std::size_t tensor) { return is_open(tensor) && places[tensor]; };
-    return (is_in_places(user.reads) ? 1U : 0U) + (is_in_places(user.writes) ? 2U : 0U);
-  }
-  // What nobody can is worse than anything else, but not all of that is alike.
-  double us_of(const User& user, const std::vector<bool>& places) const {
-    constexpr double kImpossibleUs = 1e12;
-    const std::size_t way = way_of(user, places);
-    return can_be(user, way) && std::isfinite(user.us[way]) ? user.us[way] : kImpossibleUs;
-  }
-  double total(const std::vector<bool>& places) const {
-    double us = 0;
-    for (const User& user : convolutions_) us += us_of(user, places);
-    return us;
-  }
-  // One tensor after the other is changed where that takes less time, until none is left.
-  std::vector<bool> improved(std::vector<bool> places) const {
-    constexpr double kLeastGain = 1e-6;
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      for (std::size_t tensor = 0; tensor < users_.size(); ++tensor) {
-        if (users_[tensor].empty()) continue;
-        const auto sum = [&] {
-          return std::accumulate(users_[tensor].begin(), users_[tensor].end(), 0.0,
-                                 [&](double us, std::size_t user) { return us + us_of(convolutions_[user], places); });
-        };
-        const double before = sum();
-        places[tensor] = !places[tensor];
-        if (sum() < before - kLeastGain) {
-          changed = true;
-        } else {
-          places[tensor] = !places[tensor];
-        }
+  // What the convolutions take as costs of the tensors that are open, whose values are 0, plain, and 1, places. With
+  // the variable of each tensor.
+  std::pair<LeastSumProblem, std::vector<int>> as_sum() const {
+    LeastSumProblem problem;
+    std::vector<int> variables(within_.size(), -1);
+    const auto variable_of = [&](std::size_t tensor) {
+      if (variables[tensor] < 0) {
+        variables[tensor] = static_cast<int>(problem.values.size());
+        problem.values.push_back(2);
+      }
+      return variables[tensor];
+    };
+    for (const User& user : convolutions_) {
+      const std::array<double, kWays>& us = user.us;
+      const bool reads = is_open(user.reads), writes = is_open(user.writes);
+      if (!reads && !writes) continue;
+      const int first = variable_of(reads ? user.reads : user.writes);
+      if (reads && writes && user.reads != user.writes) {
+        problem.costs.push_back({first, variable_of(user.writes), {us[0], us[2], us[1], us[3]}});
+      } else {
+        problem.costs.push_back({first, first, {us[0], us[(reads ? 1U : 0U) + (writes ? 2U : 0U)]}});
       }
     }
-    return places;
+    return {std::move(problem), std::move(variables)};
   }
 
   const Network& network_;
@@ -240,13 +215,12 @@ class PlaceChooser {
   std::vector<bool> plain_;                           // of those that are their own
   std::vector<std::optional<ElementType>> elements_;  // likewise
   std::vector<User> convolutions_;
-  std::vector<std::vector<std::size_t>> users_;  // of each tensor that is open: convolutions_
 };
 
 }  // namespace
 
-std::map<std::string, ConvolutionFormats> choose_places(const Network& network, const LayerPrecisions& precisions,
-                                                        int jobs, const ConvolutionTime& time) {
+PlaceChoice choose_places(const Network& network, const LayerPrecisions& precisions, int jobs,
+                          const ConvolutionTime& time) {
   return PlaceChooser(network, precisions, jobs, time).run();
 }
 

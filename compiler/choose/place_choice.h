@@ -17,10 +17,16 @@ namespace burin {
 using ConvolutionTime =
     std::function<double(const Operator& op, const ConvLayer& layer, const ConvolutionFormats& formats)>;
 
-// The formats of the convolutions that read or write such tensors, by their names; all other tensors are in float32.
-// Nothing is converted: a tensor lies so for all who read it, and with what it is a part of, or is added to. `jobs`:
-// threads.
-std::map<std::string, ConvolutionFormats> choose_places(const Network& network, const LayerPrecisions& precisions,
-                                                        int jobs, const ConvolutionTime& time);
+struct PlaceChoice {
+  // The formats of the convolutions that read or write such tensors, by their names; all other tensors are in float32.
+  std::map<std::string, ConvolutionFormats> formats;
+  bool exact = true;  // no other choice takes less time, by these times
+};
+
+// Nothing is converted: a tensor lies so for all who read it, and with what it is a part of, or is added to. Where the
+// fewest convolutions have no kernel, the sum of all times is the least, or where tensors hang together in too many
+// ways as little as a search found (compiler/choose/least_sum.h). `jobs`: threads.
+PlaceChoice choose_places(const Network& network, const LayerPrecisions& precisions, int jobs,
+                          const ConvolutionTime& time);
 
 }  // namespace burin

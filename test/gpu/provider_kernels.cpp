@@ -73,7 +73,7 @@ class Case {
     if (const KernelTensor* weights = made.kernel.form.find(TensorRole::weights)) {
       bytes_ += static_cast<double>(weights->run_words * kWordBytes);
     }
-    plan_ = made.kernel.plan_short;
+    plan_ = find_provider(candidate.provider)->brief(candidate.plan);
     Package package;
     package.manifest.tool_version = package.manifest.source = "burin_provider_kernels";
     add_kernel(package, std::move(made));
@@ -201,7 +201,7 @@ Arguments read_arguments(std::vector<std::string> texts) {
 std::vector<OperatorCase> edge_cases() {
   std::vector<OperatorCase> cases;
   for (const auto& list : {pool_cases, channel_cases, function_cases, operand_cases, group_cases, linear_cases,
-                           normalization_cases, copy_cases, resample_cases, matmul_cases}) {
+                           normalization_cases, copy_cases, order_cases, resample_cases, matmul_cases}) {
     std::ranges::copy_if(list(), std::back_inserter(cases),
                          [](const OperatorCase& edge) { return edge.from.is_plain() && edge.to.is_plain(); });
   }

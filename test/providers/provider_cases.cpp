@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "compiler/reference.h"
@@ -727,6 +728,18 @@ std::vector<OperatorCase> normalization_cases() {
   return cases;
 }
 
+std::vector<OperatorCase> order_cases() {
+  std::vector<OperatorCase> cases;
+  for (const Shape& shape : {Shape{33, 7, 69}, Shape{36, 10, 68}, Shape{17, 9, 5, 35}, Shape{12, 3, 8, 40}}) {
+    std::vector<int> order(shape.size());
+    std::iota(order.begin(), order.end(), 0);
+    do {
+      cases.push_back({fmt::format("{}_by_{}", shape_text(shape), fmt::join(order, "")), Transpose{order}, {shape}});
+    } while (std::ranges::next_permutation(order).found);
+  }
+  return cases;
+}
+
 std::vector<OperatorCase> copy_cases() {
   const Shape image = {3, 5, 4};
   Pad around{{1, 2, 3, 1}, 0.5F}, below{{0, 1, 0, 0}, 0};
@@ -740,6 +753,13 @@ std::vector<OperatorCase> copy_cases() {
       {"transpose_nothing", Transpose{{0, 1, 2}}, {image}},
       {"shuffle", Transpose{{1, 0, 2, 3}}, {{2, 4, 3, 5}}},
       {"six_axes", Transpose{{5, 0, 3, 1, 4, 2}}, {{2, 3, 2, 3, 2, 3}}},
+      // In tiles: of whole fours on both sides, on one, and on none; several tiles along both runs.
+      {"transpose_by_fours", Transpose{{1, 2, 0}}, {{72, 4, 33}}},
+      {"transpose_matrix", Transpose{{1, 0}}, {{129, 68}}},
+      {"transpose_between_others", Transpose{{0, 3, 2, 1}}, {{2, 35, 3, 17}}},
+      {"pick_turned_backwards", Pick{{{32, -1, 33}, {1, 1, 3}, {39, -1, 37}}, {2, 1, 0}}, {{33, 5, 40}}},
+      {"pick_every_second_turned", Pick{{{3, 1, 20}, {4, -2, 3}, {1, 2, 18}}, {1, 2, 0}}, {{23, 5, 40}}},
+      {"pick_turned_repeats", Pick{{{4, 1, 16}, {2, 0, 3}, {4, 1, 32}}, {2, 1, 0}}, {{20, 5, 40}}},
       {"pick_every_second", Pick{{{0, 1, 3}, {0, 2, 3}, {1, 2, 2}}}, {image}},
       {"pick_backwards", Pick{{{0, 1, 3}, {4, -1, 5}, {3, -2, 2}}}, {image}},
       {"pick_one_pixel", Pick{{{0, 1, 3}, {2, 1, 1}, {3, 1, 1}}}, {image}},
@@ -888,6 +908,14 @@ std::vector<OperatorCase> network_cases() {
       {"softmax", Softmax{}, {{1000}}, kPowers},
       {"segmentation_softmax", Softmax{}, {{21, 65, 65}}, kPowers},
       {"transpose", Transpose{{1, 2, 0}}, {stage}},
+      {"transpose_back", Transpose{{2, 0, 1}}, {{56, 56, 256}}},
+      {"transpose_14", Transpose{{1, 2, 0}}, {{512, 14, 14}}},
+      {"transpose_7", Transpose{{1, 2, 0}}, {{512, 7, 7}}},
+      {"transpose_heads", Transpose{{1, 2, 0}}, {{197, 12, 64}}},
+      {"transpose_boxes", Transpose{{0, 2, 3, 1}}, {{3, 85, 20, 20}}},
+      {"transpose_few_channels", Transpose{{1, 2, 0}}, {{12, 112, 112}}},
+      {"transpose_nothing", Transpose{{0, 1, 2}}, {stage}},
+      {"transpose_nothing_14", Transpose{{0, 1, 2}}, {{512, 14, 14}}},
       {"pad", Pad{{1, 1, 1, 1}, 0}, {stage}},
       {"every_second_pixel", Pick{{{0, 1, 256}, {0, 2, 28}, {0, 2, 28}}}, {stage}},
       {"twice_as_large_nearest", resized_twice(1), {{128, 28, 28}}},

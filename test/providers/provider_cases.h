@@ -43,6 +43,7 @@ std::vector<OperatorCase> linear_cases();
 std::vector<OperatorCase> matmul_cases();  // of any sizes, axes in any order, broadcast, with constants
 std::vector<OperatorCase> normalization_cases();
 std::vector<OperatorCase> copy_cases();
+std::vector<OperatorCase> order_cases();  // all orders of three and four axes of odd and of even extents
 std::vector<OperatorCase> resample_cases();
 std::vector<OperatorCase> convert_cases();
 std::vector<OperatorCase> loose_cases();  // conversions of loose halves

@@ -61,6 +61,63 @@ TEST_CASE("providers: a product of matrices has several tiles for those who meas
 TEST_CASE("providers: reductions and normalizations along any axes") { check_all(group_cases()); }
 TEST_CASE("providers: normalizations") { check_all(normalization_cases()); }
 TEST_CASE("providers: copies") { check_all(copy_cases()); }
+TEST_CASE("providers: all orders of axes, in all tiles") {
+  const Provider& copy = *find_provider("copy");
+  int tiled = 0, number = 0;
+  for (const OperatorCase& edge : order_cases()) {
+    INFO(edge.name);
+    const Network network = network_of(edge);
+    ProviderCheck check;
+    check.batches = {3};
+    check.before = number++ % 2 * 3;  // by turns slices that begin between multiples of four words
+    const Task task = task_of(network, network.operators.back(), check);
+    const std::vector<Candidate> all = copy.propose(task, {.count = 100});
+    for (const Candidate& candidate : all) {
+      CHECK(candidate.estimate.us >= all.front().estimate.us);
+      CHECK(check_candidate(network, network.operators.back(), candidate, check) == "");
+      CHECK(copy.propose(task, {.plan = copy.brief(candidate.plan)}) == std::vector{candidate});
+    }
+    tiled += all.size() > 1 ? 1 : 0;
+  }
+  CHECK(tiled >= 20);
+}
+TEST_CASE("providers: transposes go in tiles where both runs are long, by fours where all lies so") {
+  struct Expected {
+    bool tiled;
+    int in_vector, out_vector;
+  };
+  const auto check = [](const OperatorKind& kind, const std::vector<std::int64_t>& input, const Expected& expected,
+                        int before = 0) {
+    ProviderCheck slices;
+    slices.before = before;
+    const TemplatePlan plan = plan_of(network_of(kind, {input}), "copy", slices);
+    const auto number = [&](const char* name) { return plan.integers.at(name); };
+    CHECK((number("tile_in") > 0) == expected.tiled);
+    CHECK((number("tile_out") > 0) == expected.tiled);
+    CHECK(number("in_vector") == expected.in_vector);
+    CHECK(number("out_vector") == expected.out_vector);
+    CHECK(plan.input().alignment == (expected.in_vector == 4 ? 16 : 4));
+    CHECK(plan.output().alignment == (expected.out_vector == 4 ? 16 : 4));
+  };
+  const Transpose last{{1, 2, 0}};
+  check(last, {256, 56, 56}, {true, 4, 4});
+  check(last, {256, 7, 7}, {true, 1, 4});
+  check(last, {85, 20, 20}, {true, 4, 1});
+  check(last, {85, 19, 21}, {true, 1, 1});
+  check(last, {256, 56, 56}, {true, 1, 1}, 1);  // slices that begin between multiples of 16 bytes
+  check(last, {3, 56, 56}, {false, 1, 1});      // three channels are no run
+  check(Transpose{{1, 0}}, {3, 400}, {false, 1, 1});
+  check(Transpose{{1, 0, 2}}, {12, 197, 64}, {false, 1, 1});  // runs stay runs
+  const auto pick = [&](std::int64_t begin, std::int64_t step, const Expected& expected) {
+    check(Pick{{{0, 1, 64}, {begin, step, 32}}, {1, 0}}, {64, 256}, expected);
+  };
+  pick(4, 1, {true, 4, 4});
+  pick(5, 1, {true, 1, 4});
+  pick(255, -1, {true, 1, 4});
+  pick(0, 2, {true, 1, 4});
+  pick(0, 8, {false, 1, 1});
+  pick(3, 0, {false, 1, 1});
+}
 TEST_CASE("providers: weighted sums of rows and columns") { check_all(resample_cases()); }
 TEST_CASE("providers: halves") { check_all(half_cases()); }
 namespace {
