@@ -1,0 +1,207 @@
+#include "compiler/providers/conv_winograd/winograd_tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "compiler/launch_time.h"
+#include "ir/element_type.h"
+#include "ir/error.h"
+#include "ir/kernel.h"
+
+namespace burin {
+namespace {
+
+constexpr int kMaxTileThreads = 768;
+constexpr int kMostSums = 128;       // of a thread
+constexpr int kMaxSideThreads = 32;  // conv_winograd.def
+
+// The terms of the cost: estimates.
+struct WinogradCost {
+  static constexpr double kClockLoss = 1.13;           // an H200 has 1.75 GHz while all its lanes multiply
+  static constexpr double kIssueShare = 0.9;           // of what the instructions below would reach, with many warps
+  static constexpr double kIssueLag = 0.4;             // warps of a scheduler with which half of it would be reached
+  static constexpr double kSharedLoadClocks = 4;       // of four words for a warp: 128 bytes a clock
+  static constexpr double kOverlapLoss = 0.25;         // of what is not the slowest
+  static constexpr double kPatchInstructions = 5;      // of a value of a patch: whether it is inside, load, store
+  static constexpr double kTransformInstructions = 2;  // of the same: both ways
+  static constexpr double kIntakeBytesPerClock = 30;   // of one multiprocessor, from the L2 cache
+  static constexpr double kSliceClocks = 100;          // the barrier, and what is computed once in a slice
+  static constexpr double kLatencyClocks = 800;        // of a slice's loads, under load
+  static constexpr double kResultInstructions = 14;    // of a result: bias, activation, store
+  static constexpr double kUncovered = 0.25;           // LaunchWork::uncovered: several blocks cover each other
+  static constexpr double kClusterUs = 1.2, kClusterDoublingUs = 0.15;
+  static constexpr double kCaution = 1.25;
+};
+constexpr int kRegistersBesidePatch = 44;  // of a thread: besides sums, a patch and what is multiplied
+
+int registers_of(const WinogradTiles& tiles) {
+  const int factors = WinogradTiles::kQuad * (tiles.tile_quads + tiles.output_quads);
+  return static_cast<int>(
+      round_up(tiles.sums_of_thread() + tiles.patch_points() + factors + kRegistersBesidePatch, kRegisterGranularity));
+}
+
+int resident_blocks(const WinogradTiles& tiles, const ArchSpec& arch) {
+  constexpr int kSharedOfBlock = 1024;  // that the driver takes
+  const int warps = resident_warps(arch.registers_per_multiprocessor, registers_of(tiles));
+  return std::min({warps * kWarpSize / tiles.threads(),
+                   arch.max_shared_per_multiprocessor / (tiles.shared_bytes() + kSharedOfBlock),
+                   arch.max_threads_per_multiprocessor / tiles.threads()});
+}
+
+// Tries every choice that may be a good one.
+class WinogradSearch {
+ public:
+  WinogradSearch(const ConvShape& shape, int batch, bool may_store_quads, const ArchSpec& arch)
+      : shape_(shape), batch_(batch), may_store_quads_(may_store_quads), arch_(arch) {}
+
+  std::vector<WinogradTiles> run(std::span<const int> allowed, std::size_t count) {
+    for (const int tile : allowed) {
+      tiles_.tile = tile;
+      tiles_.vector = may_store_quads_ && tile == kVectorWords ? kVectorWords : 1;
+      for (tiles_.points = 1; tiles_.points <= 4; ++tiles_.points) {
+        if (tiles_.patch_points() % tiles_.points == 0) try_quads();
+      }
+    }
+    std::vector<Found> found;
+    for (const auto& [kind, best] : best_) found.push_back(best);
+    std::ranges::stable_sort(found, {}, &Found::us);
+    std::vector<WinogradTiles> result;
+    for (std::size_t i = 0; i < std::min(count, found.size()); ++i) result.push_back(found[i].tiles);
+    return result;
+  }
+
+ private:
+  struct Found {
+    WinogradTiles tiles;
+    double us = 0;
+  };
+
+  // Half of it would do.
+  static bool is_too_much(int threads, int quads, std::int64_t extent) {
+    return threads > 1 && std::int64_t{threads} / 2 * quads * WinogradTiles::kQuad >= extent;
+  }
+
+  void try_quads() {
+    for (tiles_.tile_quads = 1; tiles_.tile_quads <= 2; ++tiles_.tile_quads) {
+      for (tiles_.output_quads = 1; tiles_.output_quads <= 2; ++tiles_.output_quads) {
+        if (tiles_.sums_of_thread() > kMostSums) continue;
+        for (const int outputs : {1, 2, 4, 8, 16}) {
+          tiles_.output_threads = outputs;
+          if (!is_too_much(outputs, tiles_.output_quads, shape_.out_channels)) try_images();
+        }
+      }
+    }
+  }
+
+  void try_images() {
+    for (const int threads : {1, 2, 4, 8}) {
+      tiles_.tile_threads = threads;
+      for (tiles_.block_images = 1; tiles_.block_images <= std::min(batch_, 32); tiles_.block_images *= 2) {
+        const std::int64_t all = tiles_.image_tiles(shape_) * tiles_.block_images;
+        if (is_too_much(threads, tiles_.tile_quads, all)) continue;
+        try_slices();
+        // More images only help to fill the last block.
+        if (all >= 16 * tiles_.block_tiles()) break;
+      }
+    }
+  }
+
+  void try_slices() {
+    for (const int channels : {2, 4, 8, 16}) {
+      tiles_.slice_channels = channels;
+      for (tiles_.cluster_blocks = 1; tiles_.cluster_blocks <= kMaxClusterBlocks; tiles_.cluster_blocks *= 2) {
+        if (tiles_.cluster_blocks > 1 && tiles_.cluster_blocks > tiles_.slices(shape_)) break;
+        consider();
+      }
+      if (channels >= shape_.in_channels) break;
+    }
+  }
+
+  void consider() {
+    if (!fits(tiles_, arch_)) return;
+    const double us = predict(tiles_, shape_, batch_, arch_);
+    const auto [place, is_new] = best_.try_emplace({tiles_.tile, tiles_.points, tiles_.cluster_blocks});
+    if (is_new || us < place->second.us) place->second = {tiles_, us};
+  }
+
+  const ConvShape& shape_;
+  int batch_;
+  bool may_store_quads_;
+  const ArchSpec& arch_;
+  WinogradTiles tiles_;
+  std::map<std::array<int, 3>, Found> best_;  // of each kind: see consider()
+};
+
+}  // namespace
+
+bool fits(const WinogradTiles& tiles, const ArchSpec& arch) {
+  const bool is_tile = std::ranges::find(kWinogradTiles, tiles.tile) != std::end(kWinogradTiles);
+  if (!is_tile || tiles.patch_points() % tiles.points != 0 || tiles.threads() > kMaxTileThreads) return false;
+  if (tiles.tile_threads > kMaxSideThreads || tiles.output_threads > kMaxSideThreads) return false;
+  if (tiles.vector != 1 && tiles.vector != tiles.tile) return false;
+  const bool even = tiles.block_tiles() * tiles.block_outputs() % tiles.cluster_blocks == 0;
+  return even && (tiles.cluster_blocks == 1 || arch.clusters) && tiles.sums_of_thread() <= kMostSums &&
+         tiles.slice_channels * tiles.block_tiles() <= tiles.threads() &&
+         registers_of(tiles) <= arch.max_registers_per_thread && tiles.shared_bytes() <= arch.max_shared_per_block &&
+         resident_blocks(tiles, arch) >= 1;
+}
+
+int WinogradTiles::shared_bytes() const {
+  const int items = block_tiles() * block_outputs();
+  const int copied = 2 * patch_points() * slice_channels * (block_tiles() + block_outputs());
+  const int summed = patch_points() * items, results = cluster_blocks == 1 ? 0 : tile * tile * items;
+  const int received = results / cluster_blocks * (cluster_blocks - 1);
+  return kSharedReserveBytes + (std::max(copied, summed + results) + received) * kWordBytes;
+}
+
+double predict(const WinogradTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
+  using Cost = WinogradCost;
+  const auto blocks = static_cast<double>(tiles.image_blocks(shape) * ceil_div(batch, tiles.block_images));
+  const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
+  const double resident = std::min<double>(of_multiprocessor, resident_blocks(tiles, arch));
+  const double warps = static_cast<double>(tiles.threads()) / kWarpSize;
+  const double together = warps * resident;
+  const double of_scheduler = std::ceil(together / kSchedulersPerMultiprocessor);
+  const double idle_schedulers = of_scheduler * kSchedulersPerMultiprocessor / together;
+  const double share = Cost::kIssueShare * of_scheduler / (of_scheduler + Cost::kIssueLag);
+  // Multiply-adds of a warp take its scheduler a clock each; loads from shared memory go one after the other.
+  const double multiply = static_cast<double>(tiles.sums_of_thread()) / kSchedulersPerMultiprocessor * idle_schedulers;
+  const double load = tiles.points * (tiles.output_quads + tiles.tile_quads) * Cost::kSharedLoadClocks;
+  const double channel_clocks =
+      (std::max(multiply, load) + Cost::kOverlapLoss * std::min(multiply, load)) / share * warps;
+  const double points = tiles.patch_points();
+  const double patch_clocks = tiles.block_tiles() * points * (Cost::kPatchInstructions + Cost::kTransformInstructions) /
+                              (kWarpSize * kSchedulersPerMultiprocessor) / share;
+  const double slices = std::ceil(static_cast<double>(tiles.slices(shape)) / tiles.cluster_blocks);
+  const double channels = slices * tiles.slice_channels;
+  const double busy = channels * (channel_clocks + patch_clocks) + slices * Cost::kSliceClocks / resident;
+  const double patch_words = tiles.block_tiles() * static_cast<double>(winograd_side(tiles.tile)) * tiles.tile;
+  const double intake =
+      channels * (points * tiles.block_outputs() + patch_words) * kWordBytes / Cost::kIntakeBytesPerClock;
+  const double waiting = slices * Cost::kLatencyClocks / resident;
+  const double items = static_cast<double>(tiles.block_outputs()) * tiles.block_tiles();
+  const double epilogue =
+      items * (2 * points + tiles.tile * tiles.tile * Cost::kResultInstructions / kSchedulersPerMultiprocessor) /
+      kWarpSize * idle_schedulers;
+  const double slowest = std::max({busy, intake, waiting});
+  const double block_clocks = slowest + Cost::kOverlapLoss * (busy + intake + waiting - slowest) + epilogue;
+  const double cluster =
+      tiles.cluster_blocks == 1 ? 0 : Cost::kClusterUs + Cost::kClusterDoublingUs * std::log2(tiles.cluster_blocks);
+  return launch_time_us(
+      {.busy_us = Cost::kCaution * (clocks_us(of_multiprocessor * block_clocks * Cost::kClockLoss, arch) + cluster),
+       .blocks = of_multiprocessor,
+       .resident = resident,
+       .waits = kConvolutionWaits,
+       .activation_bytes = activation_bytes(shape, batch),
+       .uncovered = Cost::kUncovered},
+      arch);
+}
+
+std::vector<WinogradTiles> winograd_tiles(const ConvShape& shape, int batch, std::span<const int> allowed,
+                                          bool may_store_quads, const ArchSpec& arch, std::size_t count) {
+  return WinogradSearch(shape, batch, may_store_quads, arch).run(allowed, count);
+}
+
+}  // namespace burin
