@@ -19,7 +19,7 @@
 #include "templates/kernels/function.h"
 #include "templates/kernels/residual.h"
 
-constexpr i32 kMaxTile = 4, kMaxSide = 6, kMaxPoints = 4, kMaxQuads = 2;
+constexpr i32 kMaxTile = 4, kMaxSide = 6, kMaxPoints = 4, kMaxOutputQuads = 4, kMaxTileQuads = 2;
 // winograd_transform.cpp has the same.
 constexpr float kNear = 5.0f / 8, kFar = 3.0f / 2;
 constexpr float kNear2 = kNear * kNear, kFar2 = kFar * kFar;
@@ -37,13 +37,6 @@ BURIN_DEVICE u32 tile_cols() { return divide_up(out_cols(), tile()); }
 BURIN_DEVICE u32 image_tiles() { return divide_up(out_rows(), tile()) * tile_cols(); }
 BURIN_DEVICE u32 slices() { return divide_up(in_channels(), slice_channels()); }
 BURIN_DEVICE u32 block_slices() { return divide_up(slices(), cluster_blocks()); }
-// Whether no patch leaves the image.
-BURIN_DEVICE bool rows_inside() {
-  return pad_top() == 0 && static_cast<i32>(divide_up(out_rows(), tile())) * tile() + kernel_rows() - 1 <= in_rows();
-}
-BURIN_DEVICE bool cols_inside() {
-  return pad_left() == 0 && static_cast<i32>(tile_cols()) * tile() + kernel_cols() - 1 <= in_cols();
-}
 // Shared memory: two buffers, each of a slice's weights and patches; at the end, in their place, the sums of all
 // points, behind them the quads of outputs that the blocks of a cluster add up, and what other blocks send.
 BURIN_DEVICE u32 weight_words() { return patch_points() * slice_channels() * block_outputs(); }
@@ -180,14 +173,12 @@ BURIN_DEVICE void load_patch(const float* input, const Source& source, u32 slice
 #pragma unroll
   for (i32 row = 0; row < kMaxSide; ++row) {
     if (row >= side()) continue;
-    const bool row_inside = exists && (rows_inside() || (source.rows >> row & 1) != 0);
+    const u32 cols = exists && (source.rows >> row & 1) != 0 ? source.cols : 0;
 #pragma unroll
     for (i32 col = 0; col < kMaxSide; ++col) {
       if (col >= side()) continue;
-      patch.of[row][col] = 0;
-      if (row_inside && (cols_inside() || (source.cols >> col & 1) != 0)) {
-        patch.of[row][col] = burin_dev_global_load(input, place + (row * in_cols() + col) * kWordBytes);
-      }
+      const i64 of_patch = (row * in_cols() + col) * kWordBytes;
+      patch.of[row][col] = burin_dev_global_load_if(cols & 1U << col, input, place + of_patch);
     }
   }
 }
@@ -209,7 +200,7 @@ BURIN_DEVICE void leave_patch(Patch& patch, u32 buffer) {
 
 // ---- sums
 struct Sums {
-  f32x4 of[kMaxPoints][kMaxQuads][kQuadWords][kMaxQuads];  // point, quad of outputs, output, quad of tiles
+  f32x4 of[kMaxPoints][kMaxOutputQuads][kQuadWords][kMaxTileQuads];  // point, quad of outputs, output, quad of tiles
 };
 
 // A thread's first point, output and tile. Its points lie as many apart as there are groups of threads; its quads a
@@ -235,24 +226,24 @@ BURIN_DEVICE void multiply(const Share& own, u32 buffer, Sums& sums) {
     for (u32 point = 0; point < static_cast<u32>(kMaxPoints); ++point) {
       if (point >= static_cast<u32>(points())) continue;
       const u32 row = point * point_groups() * slice_channels() + channel;
-      f32x4 w[kMaxQuads], x[kMaxQuads];
+      f32x4 w[kMaxOutputQuads], x[kMaxTileQuads];
 #pragma unroll
-      for (i32 a = 0; a < kMaxQuads; ++a) {
+      for (i32 a = 0; a < kMaxOutputQuads; ++a) {
         if (a >= output_quads()) continue;
         w[a] =
             burin_dev_shared_load4(weights, (row * block_outputs() + a * output_threads() * kQuadWords) * kWordBytes);
       }
 #pragma unroll
-      for (i32 b = 0; b < kMaxQuads; ++b) {
+      for (i32 b = 0; b < kMaxTileQuads; ++b) {
         if (b >= tile_quads()) continue;
         x[b] = burin_dev_shared_load4(patches, (row * block_tiles() + b * tile_threads() * kQuadWords) * kWordBytes);
       }
 #pragma unroll
-      for (i32 a = 0; a < kMaxQuads; ++a) {
+      for (i32 a = 0; a < kMaxOutputQuads; ++a) {
 #pragma unroll
         for (u32 i = 0; i < kQuadWords; ++i) {
 #pragma unroll
-          for (i32 b = 0; b < kMaxQuads; ++b) {
+          for (i32 b = 0; b < kMaxTileQuads; ++b) {
             if (a >= output_quads() || b >= tile_quads()) continue;
             f32x4& sum = sums.of[point][a][i][b];
 #pragma unroll
@@ -270,11 +261,11 @@ BURIN_DEVICE void leave(const Share& own, const Sums& sums) {
 #pragma unroll
   for (u32 point = 0; point < static_cast<u32>(kMaxPoints); ++point) {
 #pragma unroll
-    for (i32 a = 0; a < kMaxQuads; ++a) {
+    for (i32 a = 0; a < kMaxOutputQuads; ++a) {
 #pragma unroll
       for (u32 i = 0; i < kQuadWords; ++i) {
 #pragma unroll
-        for (i32 b = 0; b < kMaxQuads; ++b) {
+        for (i32 b = 0; b < kMaxTileQuads; ++b) {
           if (point >= static_cast<u32>(points()) || a >= output_quads() || b >= tile_quads()) continue;
           const u32 output = a * output_threads() * kQuadWords + i, tile = b * tile_threads() * kQuadWords;
           const u32 word = point * point_groups() * items() + output * block_tiles() + tile;
@@ -390,11 +381,11 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
 #pragma unroll
   for (i32 point = 0; point < kMaxPoints; ++point) {
 #pragma unroll
-    for (i32 a = 0; a < kMaxQuads; ++a) {
+    for (i32 a = 0; a < kMaxOutputQuads; ++a) {
 #pragma unroll
       for (u32 i = 0; i < kQuadWords; ++i) {
 #pragma unroll
-        for (i32 b = 0; b < kMaxQuads; ++b) sums.of[point][a][i][b] = {0, 0, 0, 0};
+        for (i32 b = 0; b < kMaxTileQuads; ++b) sums.of[point][a][i][b] = {0, 0, 0, 0};
       }
     }
   }

@@ -20,31 +20,38 @@ constexpr int kMaxSideThreads = 32;  // conv_winograd.def
 // The terms of the cost: estimates.
 struct WinogradCost {
   static constexpr double kClockLoss = 1.13;           // an H200 has 1.75 GHz while all its lanes multiply
-  static constexpr double kIssueShare = 0.9;           // of what the instructions below would reach, with many warps
-  static constexpr double kIssueLag = 0.4;             // warps of a scheduler with which half of it would be reached
-  static constexpr double kSharedLoadClocks = 4;       // of four words for a warp: 128 bytes a clock
-  static constexpr double kOverlapLoss = 0.25;         // of what is not the slowest
-  static constexpr double kPatchInstructions = 5;      // of a value of a patch: whether it is inside, load, store
+  static constexpr double kIssueShare = 0.91;           // of what the instructions below would reach, with many warps
+  static constexpr double kIssueLag = 0.01;             // warps of a scheduler with which half of it would be reached
+  static constexpr double kSharedLoadClocks = 1.5;       // of four words for a warp: 128 bytes a clock
+  static constexpr double kOverlapLoss = 0.22;         // of what is not the slowest
+  static constexpr double kPatchInstructions = 7;      // of a value of a patch: whether it is inside, load, store
   static constexpr double kTransformInstructions = 2;  // of the same: both ways
   static constexpr double kIntakeBytesPerClock = 30;   // of one multiprocessor, from the L2 cache
-  static constexpr double kSliceClocks = 100;          // the barrier, and what is computed once in a slice
-  static constexpr double kLatencyClocks = 800;        // of a slice's loads, under load
-  static constexpr double kResultInstructions = 14;    // of a result: bias, activation, store
+  static constexpr double kSliceClocks = 1;          // the barrier, and what is computed once in a slice
+  static constexpr double kLatencyClocks = 2300;        // of a slice's loads, under load
+  static constexpr double kResultInstructions = 28;    // of a result: bias, activation, store
   static constexpr double kUncovered = 0.25;           // LaunchWork::uncovered: several blocks cover each other
-  static constexpr double kClusterUs = 1.2, kClusterDoublingUs = 0.15;
-  static constexpr double kCaution = 1.25;
+  static constexpr double kClusterUs = 0.01, kClusterDoublingUs = 0.3;
+  static constexpr double kCaution = 1.0;
 };
-constexpr int kRegistersBesidePatch = 44;  // of a thread: besides sums, a patch and what is multiplied
+// Registers of a thread beside sums, a patch and what is multiplied: that it must have, and that the assembler takes
+// where there are more.
+constexpr int kRegistersNeeded = 24, kRegistersTaken = 60;
 
-int registers_of(const WinogradTiles& tiles) {
+int registers_of(const WinogradTiles& tiles, int beside) {
   const int factors = WinogradTiles::kQuad * (tiles.tile_quads + tiles.output_quads);
-  return static_cast<int>(
-      round_up(tiles.sums_of_thread() + tiles.patch_points() + factors + kRegistersBesidePatch, kRegisterGranularity));
+  return tiles.sums_of_thread() + tiles.patch_points() + factors + beside;
+}
+
+int most_registers_of(const WinogradTiles& tiles, const ArchSpec& arch) {
+  return std::min(arch.max_registers_per_thread,
+                  most_registers(arch.registers_per_multiprocessor, tiles.threads() / kWarpSize));
 }
 
 int resident_blocks(const WinogradTiles& tiles, const ArchSpec& arch) {
   constexpr int kSharedOfBlock = 1024;  // that the driver takes
-  const int warps = resident_warps(arch.registers_per_multiprocessor, registers_of(tiles));
+  const int registers = std::min(registers_of(tiles, kRegistersTaken), most_registers_of(tiles, arch));
+  const int warps = resident_warps(arch.registers_per_multiprocessor, registers);
   return std::min({warps * kWarpSize / tiles.threads(),
                    arch.max_shared_per_multiprocessor / (tiles.shared_bytes() + kSharedOfBlock),
                    arch.max_threads_per_multiprocessor / tiles.threads()});
@@ -85,7 +92,8 @@ class WinogradSearch {
 
   void try_quads() {
     for (tiles_.tile_quads = 1; tiles_.tile_quads <= 2; ++tiles_.tile_quads) {
-      for (tiles_.output_quads = 1; tiles_.output_quads <= 2; ++tiles_.output_quads) {
+      for (const int quads : {1, 2, 4}) {
+        tiles_.output_quads = quads;
         if (tiles_.sums_of_thread() > kMostSums) continue;
         for (const int outputs : {1, 2, 4, 8, 16}) {
           tiles_.output_threads = outputs;
@@ -122,7 +130,8 @@ class WinogradSearch {
   void consider() {
     if (!fits(tiles_, arch_)) return;
     const double us = predict(tiles_, shape_, batch_, arch_);
-    const auto [place, is_new] = best_.try_emplace({tiles_.tile, tiles_.points, tiles_.cluster_blocks});
+    const auto [place, is_new] = best_.try_emplace(
+        {tiles_.tile, tiles_.points, tiles_.block_tiles(), tiles_.block_outputs(), tiles_.cluster_blocks});
     if (is_new || us < place->second.us) place->second = {tiles_, us};
   }
 
@@ -131,7 +140,7 @@ class WinogradSearch {
   bool may_store_quads_;
   const ArchSpec& arch_;
   WinogradTiles tiles_;
-  std::map<std::array<int, 3>, Found> best_;  // of each kind: see consider()
+  std::map<std::array<int, 5>, Found> best_;  // of each kind: see consider()
 };
 
 }  // namespace
@@ -144,7 +153,7 @@ bool fits(const WinogradTiles& tiles, const ArchSpec& arch) {
   const bool even = tiles.block_tiles() * tiles.block_outputs() % tiles.cluster_blocks == 0;
   return even && (tiles.cluster_blocks == 1 || arch.clusters) && tiles.sums_of_thread() <= kMostSums &&
          tiles.slice_channels * tiles.block_tiles() <= tiles.threads() &&
-         registers_of(tiles) <= arch.max_registers_per_thread && tiles.shared_bytes() <= arch.max_shared_per_block &&
+         registers_of(tiles, kRegistersNeeded) <= most_registers_of(tiles, arch) && tiles.shared_bytes() <= arch.max_shared_per_block &&
          resident_blocks(tiles, arch) >= 1;
 }
 
