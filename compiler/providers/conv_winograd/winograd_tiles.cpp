@@ -17,22 +17,25 @@ constexpr int kMaxTileThreads = 768;
 constexpr int kMostSums = 128;       // of a thread
 constexpr int kMaxSideThreads = 32;  // conv_winograd.def
 
-// The terms of the cost: estimates.
+// The terms of the cost, fitted to 184 plans of six layers on an H100 (docs/experiments.md).
 struct WinogradCost {
-  static constexpr double kClockLoss = 1.13;           // an H200 has 1.75 GHz while all its lanes multiply
-  static constexpr double kIssueShare = 0.91;           // of what the instructions below would reach, with many warps
-  static constexpr double kIssueLag = 0.01;             // warps of a scheduler with which half of it would be reached
-  static constexpr double kSharedLoadClocks = 1.5;       // of four words for a warp: 128 bytes a clock
-  static constexpr double kOverlapLoss = 0.22;         // of what is not the slowest
-  static constexpr double kPatchInstructions = 7;      // of a value of a patch: whether it is inside, load, store
-  static constexpr double kTransformInstructions = 2;  // of the same: both ways
-  static constexpr double kIntakeBytesPerClock = 30;   // of one multiprocessor, from the L2 cache
-  static constexpr double kSliceClocks = 1;          // the barrier, and what is computed once in a slice
-  static constexpr double kLatencyClocks = 2300;        // of a slice's loads, under load
-  static constexpr double kResultInstructions = 28;    // of a result: bias, activation, store
-  static constexpr double kUncovered = 0.25;           // LaunchWork::uncovered: several blocks cover each other
-  static constexpr double kClusterUs = 0.01, kClusterDoublingUs = 0.3;
-  static constexpr double kCaution = 1.0;
+  static constexpr double kClockLoss = 1.13;          // an H200 has 1.75 GHz while all its lanes multiply
+  static constexpr double kIssueLag = 0.1;            // warps of a scheduler with which half of its clocks are used
+  static constexpr double kSharedLoadClocks = 2.2;    // of four words for a warp, many of whose threads load the same
+  static constexpr double kLoadOverlapLoss = 0.19;    // of loads from shared memory beside multiply-adds
+  static constexpr double kPatchInstructions = 17;    // of a value of a patch: load, transforms, store, and waiting
+  static constexpr double kSliceClocks = 750;         // the barrier, and what nothing else covers
+  static constexpr double kLatencyClocks = 200;       // of a slice's loads, beside that
+  static constexpr double kIntakeBytesPerClock = 34;  // of one multiprocessor, from the L2 cache
+  static constexpr double kPatchIntake = 3.2;         // words that come for each one of a patch: parts of lines
+  static constexpr double kFarWeightLoss = 0.5;       // of intake, for as many weights as the next line says
+  static constexpr double kFarWeightBytes = 30e6;
+  static constexpr double kOverlapLoss = 0.2;         // of what is not the slowest
+  static constexpr double kResultInstructions = 5.7;  // of a result: bias, activation, store
+  static constexpr double kSentBytesPerClock = 34;    // to other blocks of a cluster
+  static constexpr double kUncovered = 0.25;          // LaunchWork::uncovered: several blocks cover each other
+  // What it is further off than others' models on layers that it was not fitted to.
+  static constexpr double kCaution = 1.08;
 };
 // Registers of a thread beside sums, a patch and what is multiplied: that it must have, and that the assembler takes
 // where there are more.
@@ -153,8 +156,8 @@ bool fits(const WinogradTiles& tiles, const ArchSpec& arch) {
   const bool even = tiles.block_tiles() * tiles.block_outputs() % tiles.cluster_blocks == 0;
   return even && (tiles.cluster_blocks == 1 || arch.clusters) && tiles.sums_of_thread() <= kMostSums &&
          tiles.slice_channels * tiles.block_tiles() <= tiles.threads() &&
-         registers_of(tiles, kRegistersNeeded) <= most_registers_of(tiles, arch) && tiles.shared_bytes() <= arch.max_shared_per_block &&
-         resident_blocks(tiles, arch) >= 1;
+         registers_of(tiles, kRegistersNeeded) <= most_registers_of(tiles, arch) &&
+         tiles.shared_bytes() <= arch.max_shared_per_block && resident_blocks(tiles, arch) >= 1;
 }
 
 int WinogradTiles::shared_bytes() const {
@@ -168,38 +171,43 @@ int WinogradTiles::shared_bytes() const {
 double predict(const WinogradTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
   using Cost = WinogradCost;
   const auto blocks = static_cast<double>(tiles.image_blocks(shape) * ceil_div(batch, tiles.block_images));
-  const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
+  const auto cluster = static_cast<std::size_t>(tiles.cluster_blocks);
+  const int multiprocessors = cluster == 1 ? arch.multiprocessors : arch.clustered_blocks[cluster - 1];
+  const double of_multiprocessor = std::ceil(blocks / multiprocessors);
   const double resident = std::min<double>(of_multiprocessor, resident_blocks(tiles, arch));
   const double warps = static_cast<double>(tiles.threads()) / kWarpSize;
   const double together = warps * resident;
   const double of_scheduler = std::ceil(together / kSchedulersPerMultiprocessor);
   const double idle_schedulers = of_scheduler * kSchedulersPerMultiprocessor / together;
-  const double share = Cost::kIssueShare * of_scheduler / (of_scheduler + Cost::kIssueLag);
+  const double share = of_scheduler / (of_scheduler + Cost::kIssueLag);
   // Multiply-adds of a warp take its scheduler a clock each; loads from shared memory go one after the other.
   const double multiply = static_cast<double>(tiles.sums_of_thread()) / kSchedulersPerMultiprocessor * idle_schedulers;
   const double load = tiles.points * (tiles.output_quads + tiles.tile_quads) * Cost::kSharedLoadClocks;
   const double channel_clocks =
-      (std::max(multiply, load) + Cost::kOverlapLoss * std::min(multiply, load)) / share * warps;
+      (std::max(multiply, load) + Cost::kLoadOverlapLoss * std::min(multiply, load)) / share * warps;
   const double points = tiles.patch_points();
-  const double patch_clocks = tiles.block_tiles() * points * (Cost::kPatchInstructions + Cost::kTransformInstructions) /
-                              (kWarpSize * kSchedulersPerMultiprocessor) / share;
+  const double patch_clocks =
+      tiles.block_tiles() * points * Cost::kPatchInstructions / (kWarpSize * kSchedulersPerMultiprocessor) / share;
   const double slices = std::ceil(static_cast<double>(tiles.slices(shape)) / tiles.cluster_blocks);
   const double channels = slices * tiles.slice_channels;
   const double busy = channels * (channel_clocks + patch_clocks) + slices * Cost::kSliceClocks / resident;
   const double patch_words = tiles.block_tiles() * static_cast<double>(winograd_side(tiles.tile)) * tiles.tile;
-  const double intake =
-      channels * (points * tiles.block_outputs() + patch_words) * kWordBytes / Cost::kIntakeBytesPerClock;
+  const double weight_bytes = static_cast<double>(tiles.panel_words(shape)) * kWordBytes;
+  const double weight_loss = Cost::kFarWeightLoss * std::min(1.0, weight_bytes / Cost::kFarWeightBytes);
+  const double intake_words = points * tiles.block_outputs() * (1 + weight_loss) + patch_words * Cost::kPatchIntake;
+  const double intake = channels * intake_words * kWordBytes / Cost::kIntakeBytesPerClock;
   const double waiting = slices * Cost::kLatencyClocks / resident;
-  const double items = static_cast<double>(tiles.block_outputs()) * tiles.block_tiles();
-  const double epilogue =
-      items * (2 * points + tiles.tile * tiles.tile * Cost::kResultInstructions / kSchedulersPerMultiprocessor) /
-      kWarpSize * idle_schedulers;
   const double slowest = std::max({busy, intake, waiting});
-  const double block_clocks = slowest + Cost::kOverlapLoss * (busy + intake + waiting - slowest) + epilogue;
-  const double cluster =
-      tiles.cluster_blocks == 1 ? 0 : Cost::kClusterUs + Cost::kClusterDoublingUs * std::log2(tiles.cluster_blocks);
+  const double items = static_cast<double>(tiles.block_outputs()) * tiles.block_tiles();
+  const double results = tiles.tile * tiles.tile;  // of an item
+  const double epilogue = items * (2 * points + results * Cost::kResultInstructions / kSchedulersPerMultiprocessor) /
+                          kWarpSize * idle_schedulers;
+  const double sent = items * results * kWordBytes * (tiles.cluster_blocks - 1) / tiles.cluster_blocks;
+  const double block_clocks =
+      slowest + Cost::kOverlapLoss * (busy + intake + waiting - slowest) + epilogue + sent / Cost::kSentBytesPerClock;
+  const double meeting = tiles.cluster_blocks == 1 ? 0 : arch.cluster_reduction_us;
   return launch_time_us(
-      {.busy_us = Cost::kCaution * (clocks_us(of_multiprocessor * block_clocks * Cost::kClockLoss, arch) + cluster),
+      {.busy_us = Cost::kCaution * clocks_us(of_multiprocessor * block_clocks * Cost::kClockLoss, arch) + meeting,
        .blocks = of_multiprocessor,
        .resident = resident,
        .waits = kConvolutionWaits,
