@@ -259,14 +259,27 @@ TEST_CASE("winograd: plans that are none") {
              Contains("do not fit"));
 }
 
-TEST_CASE("winograd: its error is within a quarter of the tolerance wherever it is offered") {
-  for (const int channels : {4, 34, 96}) {
-    ConvLayer layer = winograd_sample(channels, 8, 9, 10);
-    layer.shape.epilogue.bias = false;
-    layer.bias.clear();
-    for (const int tile : kWinogradTiles) {
-      if (!offers_winograd(layer, tile)) continue;
-      CHECK(winograd_error(layer, tile) <= 0.25);
+TEST_CASE("winograd: numbers of a plan that were edited are never an internal fault") {
+  const ConvLayer layer = with_winograd_epilogue(winograd_sample(33, 6, 5, 8));
+  const Network network = network_of(layer);
+  const Task task = task_of(network, network.operators.back(), check_batch());
+  int refused = 0;
+  for (const char* choices : {"tile=2,cluster=1", "tile=4,cluster=2"}) {
+    const std::string plan = winograd_plans(layer, choices, check_batch()).front().plan;
+    std::size_t end = 0;
+    for (std::size_t at = plan.find_first_of("0123456789"); at != std::string::npos;
+         at = plan.find_first_of("0123456789", end)) {
+      end = std::min(plan.find_first_not_of("0123456789", at), plan.size());
+      for (const char* number : {"0", "1", "3", "64", "65536", "2147483647", "99999999999999999999"}) {
+        std::string edited = plan;
+        edited.replace(at, end - at, number);
+        const auto thrown = thrown_by([&] { (void)find_provider(kWinograd)->make(task, edited); });
+        if (!thrown) continue;
+        ++refused;
+        INFO(thrown->text << "\n" << edited);
+        REQUIRE((thrown->kind == ErrorKind::bad_input || thrown->kind == ErrorKind::unsupported));
+      }
     }
   }
+  CHECK(refused > 400);
 }

@@ -140,16 +140,18 @@ BURIN_DEVICE void copy_weights(const float* weights, u32 slice, u32 buffer) {
 
 // The patches that a thread transforms: of one tile, and in each slice of one channel.
 struct Source {
-  i64 place;       // byte of the input at which the first channel's patch begins, if it is inside
-  u32 rows, cols;  // of a patch that lie inside: a bit each
-  u32 channel;     // of the slice
-  bool exists;
+  i64 place;    // byte of the input at which the first channel's patch begins, if it is inside
+  u32 inside;   // which rows and columns of a patch lie inside the image, a bit each; none where there is no patch
+  u32 channel;  // of the slice
 };
+constexpr u32 kColumnBits = 8;  // behind the bits of the rows
+BURIN_DEVICE bool has_whole_slices() { return in_channels() % slice_channels() == 0; }
 BURIN_DEVICE u32 bits_inside(i32 first, i32 extent) {
   u32 bits = 0;
 #pragma unroll
-  for (i32 i = 0; i < kMaxSide; ++i)
+  for (i32 i = 0; i < kMaxSide; ++i) {
     bits |= static_cast<u32>(static_cast<u32>(first + i) < static_cast<u32>(extent)) << i;
+  }
   return bits;
 }
 BURIN_DEVICE bool has_patch() { return burin_dev_thread() < slice_channels() * block_tiles(); }
@@ -161,19 +163,19 @@ BURIN_DEVICE Source source_of(i32 batch) {
   source.channel = thread / block_tiles();
   const i64 image = static_cast<i64>(tile.image) * in_image_words() + source.channel * in_plane();
   source.place = (image + row * in_cols() + col) * kWordBytes;
-  source.rows = bits_inside(row, in_rows());
-  source.cols = bits_inside(col, in_cols());
-  source.exists = has_patch() && tile.exists;
+  const u32 inside = bits_inside(row, in_rows()) | bits_inside(col, in_cols()) << kColumnBits;
+  source.inside = has_patch() && tile.exists ? inside : 0;
   return source;
 }
 BURIN_DEVICE void load_patch(const float* input, const Source& source, u32 slice, Patch& patch) {
   const u32 channel = slice * slice_channels();
-  const bool exists = source.exists && channel + source.channel < static_cast<u32>(in_channels());
+  const bool exists = has_whole_slices() || channel + source.channel < static_cast<u32>(in_channels());
+  const u32 inside = exists ? source.inside : 0;
   const i64 place = source.place + bytes_of(channel * in_plane());
 #pragma unroll
   for (i32 row = 0; row < kMaxSide; ++row) {
     if (row >= side()) continue;
-    const u32 cols = exists && (source.rows >> row & 1) != 0 ? source.cols : 0;
+    const u32 cols = (inside >> row & 1) != 0 ? inside >> kColumnBits : 0;
 #pragma unroll
     for (i32 col = 0; col < kMaxSide; ++col) {
       if (col >= side()) continue;
