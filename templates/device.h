@@ -47,6 +47,8 @@ BURIN_PRIMITIVE f32x4 burin_dev_shared_load4(u32 base, u32 offset);
 BURIN_PRIMITIVE f32x4 burin_dev_shared_load4_if(u32 condition, u32 base, u32 offset);
 BURIN_PRIMITIVE void burin_dev_shared_store4(u32 base, u32 offset, f32x4 value);
 BURIN_PRIMITIVE float burin_dev_global_load(const float* base, i64 byte_offset);  // read-only for the whole launch
+// Where `condition` does not hold, zero; then nothing is read. One predicated instruction.
+BURIN_PRIMITIVE float burin_dev_global_load_if(u32 condition, const float* base, i64 byte_offset);
 BURIN_PRIMITIVE f32x4 burin_dev_global_load4(const float* base, i64 byte_offset);
 BURIN_PRIMITIVE void burin_dev_global_store4(float* base, i64 byte_offset, f32x4 value);
 BURIN_PRIMITIVE void burin_dev_global_store(float* base, i64 byte_offset, float value);

@@ -94,6 +94,15 @@ BURIN_INLINE void burin_dev_map_store_if(u32 condition, u8* base, i64 offset, u3
 BURIN_INLINE float burin_dev_global_load(const float* base, i64 byte_offset) {
   return *global_address(base, byte_offset);
 }
+BURIN_INLINE float burin_dev_global_load_if(u32 condition, const float* base, i64 byte_offset) {
+  float value;
+  __asm__ volatile(
+      "{\n\t.reg .pred holds;\n\tsetp.ne.u32 holds, %1, 0;\n\tmov.f32 %0, 0f00000000;\n\t"
+      "@holds ld.global.f32 %0, [%2];\n\t}"
+      : "=&f"(value)
+      : "r"(condition), "l"(global_address(base, byte_offset)));
+  return value;
+}
 BURIN_INLINE f32x4 burin_dev_global_load4(const float* base, i64 byte_offset) {
   return *(const BURIN_GLOBAL f32x4*)global_address(base, byte_offset);
 }

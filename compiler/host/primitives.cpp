@@ -95,6 +95,10 @@ float global_load(u64 base, i64 byte_offset) noexcept {
   return value;
 }
 
+float global_load_if(u32 condition, u64 base, i64 byte_offset) noexcept {
+  return condition != 0 ? global_load(base, byte_offset) : 0;
+}
+
 void global_store(u64 base, i64 byte_offset, float value) noexcept {
   require_awaited("store");
   Block& block = Block::current();
@@ -641,6 +645,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_map_load", address_of(map_load)},
       {"burin_dev_map_store_if", address_of(map_store_if)},
       {"burin_dev_global_load", address_of(global_load)},
+      {"burin_dev_global_load_if", address_of(global_load_if)},
       {"burin_dev_global_store", address_of(global_store)},
       {"burin_dev_global_load4", address_of(global_load4)},
       {"burin_dev_global_store4", address_of(global_store4)},

@@ -51,7 +51,7 @@ const std::string kKernels =
     "auto,conv_baked=baked,conv_dense=dense,conv_depthwise=depthwise,conv_streamed=streamed,"
     "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup,conv_cudnn=cudnn,"
     "conv_warpgroup_rows=warpgroup_rows,conv_warpgroup_tf32=warpgroup_tf32,"
-    "conv_zero_skip=zero_skip,"
+    "conv_zero_skip=zero_skip,conv_winograd=winograd,"
     "linear_expanded=linear_expanded,linear_sparse=linear_sparse,linear=linear";
 
 const Strings& all_providers() {
@@ -73,7 +73,7 @@ bool computes_in_halves(const std::string& provider) {
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> eleven convolutions, a normalization over channels before the last two -> pad -> LRN -> sigmoid -> the
+// x (8x8x8) -> twelve convolutions, a normalization over channels before the last three -> pad -> LRN -> sigmoid -> the
 // sum of both, less its largest channel, normalized, multiplied by itself and gated. Of the sum, on one side: pool ->
 // resize -> mean -> dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two
 // sparse fully connected layers -> z (256).
@@ -108,6 +108,9 @@ OnnxModel model_of_every_provider() {
   node("LpNormalization", {last}, "normalize_channels").set("axis", 1).set("p", 2);
   conv("conv_cudnn", 3, 1, sparse_weights(kChannels * kChannels * 9, 9));
   conv("conv_zero_skip", 3, 1, sparse_weights(kChannels * kChannels * 9, 12));
+  std::vector<float> no_zeros(kChannels * kChannels * 9);
+  for (std::size_t i = 0; i < no_zeros.size(); ++i) no_zeros[i] = 0.25F * static_cast<float>(i % 7) - 0.8F;
+  conv("conv_winograd", 3, 1, no_zeros);
   model.integers("pads", {0, 0, 1, 1, 0, 0, 1, 1});
   model.floats("value", {}, {0.5F});
   node("Pad", {last, "pads", "value"}, "copy");

@@ -229,6 +229,31 @@ TEST_CASE("kernels_on_tensor_cores_say_how_many_columns_live_and_how_full_they_a
   }
 }
 
+TEST_CASE("winograd_kernels_keep_the_tolerance_that_others_keep") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{.shape = {20, 96, 3, 3}, .extent = 13}});
+  for (const char* tile : {"2", "4"}) {
+    const Outcome compiled =
+        run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p.burin", "--batch", "1,3",
+                   "--no-cache", "--kernels", "winograd", "--plan", std::string("tile=") + tile});
+    CAPTURE(tile, compiled.err);
+    REQUIRE(compiled.exit_code == 0);
+    const Outcome verified =
+        run_burin({"verify", folder / "p.burin", "--against", folder / "w.safetensors", "--device", "host", "--json"});
+    CAPTURE(verified.out, verified.err);
+    REQUIRE(verified.exit_code == 0);
+    int outputs = 0;
+    const auto document = nlohmann::json::parse(verified.out);
+    for (const nlohmann::json& program : document["programs"]) {
+      for (const nlohmann::json& output : program["outputs"]) {
+        ++outputs;
+        CHECK(output["error_over_tolerance"] < 0.25);
+      }
+    }
+    CHECK(outputs == 2);
+  }
+}
+
 TEST_CASE("kernels_that_call_cudnn_hold_code_of_their_own") {
   const ScratchFolder folder;
   const Outcome compiled =

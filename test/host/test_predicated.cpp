@@ -91,3 +91,21 @@ TEST_CASE("a load that is left out still needs a place in shared memory") {
   CHECK_THAT(fault_of("  %x = call float @burin_dev_shared_load_if(i32 0, i32 2, i32 0)\n  ret void"),
              Contains("misaligned load from shared memory at byte 2"));
 }
+
+TEST_CASE("a load from memory that is left out reads nothing, and gives zero") {
+  const Run run = run_kernel(R"(
+  %odd = and i32 %t, 1
+  %even = xor i32 %odd, 1
+  %far = mul i32 %even, 4096
+  %beyond = zext i32 %far to i64
+  %place = add i64 %off, %beyond
+  %x = call float @burin_dev_global_load_if(i32 %odd, ptr %in, i64 %place)
+  call void @burin_dev_global_store(ptr %out, i64 %off, float %x)
+  ret void)");
+  REQUIRE(run.fault.empty());
+  for (int i = 0; i < kCols; ++i) {
+    CHECK(run.output[static_cast<std::size_t>(i)] == (i % 2 == 1 ? static_cast<float>(i + 1) : 0.0F));
+  }
+  CHECK_THAT(fault_of("  %x = call float @burin_dev_global_load_if(i32 2, ptr %in, i64 4096)\n  ret void"),
+             Contains("load"));
+}

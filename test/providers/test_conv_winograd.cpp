@@ -1,0 +1,285 @@
+// conv_winograd beyond what all convolutions are tested for: its transforms, every way to divide the work, and where
+// its error is too large.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "compiler/providers/conv_winograd/winograd_tiles.h"
+#include "compiler/providers/conv_winograd/winograd_transform.h"
+#include "compiler/reference.h"
+#include "test/catch.h"
+#include "test/codegen/edge_cases.h"
+#include "test/ir/random_layers.h"
+#include "test/providers/provider_check.h"
+#include "test/thrown.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+constexpr const char* kWinograd = "conv_winograd";
+
+ConvLayer winograd_sample(int inputs, int outputs, int rows, int cols, int padding = 1) {
+  ConvShape shape;
+  shape.in_channels = inputs;
+  shape.out_channels = outputs;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.in_h = rows;
+  shape.in_w = cols;
+  shape.pad = {padding, padding, padding, padding};
+  shape.epilogue.bias = true;
+  return make_layer("sample", shape, 1);
+}
+
+ConvLayer with_winograd_epilogue(ConvLayer layer) {
+  layer.shape.epilogue.residual = true;
+  layer.shape.epilogue.function = function_of(Activation::silu);
+  return layer;
+}
+
+ProviderCheck check_batch(int batch = 2) {
+  ProviderCheck check;
+  check.batches = {batch};
+  check.tuned_batch = batch;
+  check.tolerance = 1e-4;  // of 4x4 outputs; what is kept for each, verify says
+  return check;
+}
+
+std::vector<Candidate> winograd_plans(const ConvLayer& layer, const std::string& plan, const ProviderCheck& check) {
+  const Network network = network_of(layer);
+  return find_provider(kWinograd)->propose(task_of(network, network.operators.back(), check), {.plan = plan});
+}
+
+// The plan of the layer with these choices, as the provider makes it.
+std::string check_winograd(const ConvLayer& layer, const std::string& choices,
+                           const ProviderCheck& check = check_batch()) {
+  const Network network = network_of(layer);
+  const Operator& op = network.operators.back();
+  const std::vector<Candidate> made = find_provider(kWinograd)->propose(task_of(network, op, check), {.plan = choices});
+  if (made.empty()) return "there is no such plan";
+  return check_candidate(network, op, made.front(), check);
+}
+
+bool offers_winograd(const ConvLayer& layer, int tile) {
+  const Network network = network_of(layer);
+  const Task task = task_of(network, network.operators.back(), {});
+  const std::vector<Candidate> all = find_provider(kWinograd)->propose(task, {.count = 1000});
+  return std::ranges::any_of(
+      all, [&](const Candidate& c) { return parse_template_plan(c.plan).integers.at("tile") == tile; });
+}
+
+// The edge with all its weights, and of more channels: else the error of most would be too large.
+ConvLayer dense_edge(const char* name) {
+  const ConvLayer edge = edge_case(name).make_layer();
+  ConvShape shape = edge.shape;
+  if (shape.groups == 1) shape.in_channels += 32;
+  return make_layer(edge.name, shape, 1);
+}
+
+bool suits_winograd(const ConvShape& shape) {
+  const auto all = [](int rows, int cols, int value) { return rows == value && cols == value; };
+  return all(shape.kernel_h, shape.kernel_w, 3) && all(shape.stride_h, shape.stride_w, 1) &&
+         all(shape.dilation_h, shape.dilation_w, 1) && shape.groups == 1 && !shape.epilogue.pool;
+}
+
+void check_dense_edge(const char* name, int batch) {
+  const ConvLayer layer = dense_edge(name);
+  const ConvShape& shape = layer.shape;
+  // Of most of the filter's positions an output reads padding.
+  const bool is_padded = std::ranges::max({shape.pad.top, shape.pad.bottom, shape.pad.left, shape.pad.right}) > 2 ||
+                         (shape.in_h == 1 && shape.in_w == 1);
+  CHECK(offers_winograd(layer, 2) == suits_winograd(shape));
+  CHECK(offers_winograd(layer, 4) == (suits_winograd(shape) && !is_padded));
+  for (const int tile : kWinogradTiles) {
+    if (offers_winograd(layer, tile))
+      CHECK(check_winograd(layer, "tile=" + std::to_string(tile), check_batch(batch)) == "");
+  }
+}
+
+// Small whole numbers, whose sums are exact.
+ConvLayer whole_numbers(int inputs, int outputs, int rows, int cols) {
+  ConvLayer layer = winograd_sample(inputs, outputs, rows, cols);
+  for (std::size_t i = 0; i < layer.weights.size(); ++i) layer.weights[i] = static_cast<float>(4 * (i * 7 % 5)) - 8;
+  for (std::size_t i = 0; i < layer.bias.size(); ++i) layer.bias[i] = static_cast<float>(i % 3);
+  return layer;
+}
+
+}  // namespace
+
+#define EDGE_CASE(name, batch, layer) \
+  TEST_CASE("winograd: " #name ", dense") { check_dense_edge(#name, batch); }
+#include "test/codegen/edge_cases.def"
+#undef EDGE_CASE
+
+TEST_CASE("winograd: random shapes") {
+  constexpr int kShapes = 60;
+  Random random(5);
+  int checked = 0;
+  for (int i = 0; i < kShapes; ++i) {
+    ConvShape shape = random_shape(random);
+    shape.groups = shape.stride_h = shape.stride_w = shape.dilation_h = shape.dilation_w = 1;
+    shape.kernel_h = shape.kernel_w = 3;
+    shape.in_channels = random.integer(3, 60);
+    shape.out_channels = random.integer(1, 70);
+    shape.in_h = random.integer(1, 13);
+    shape.in_w = random.integer(1, 13);
+    shape.pad = {random.integer(0, 2), random.integer(0, 2), random.integer(0, 2), random.integer(0, 2)};
+    shape.epilogue.bias = random.chance(0.5);
+    add_residual(shape, random);
+    if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
+    const ConvLayer layer = make_layer("random", shape, 0.8, static_cast<std::uint64_t>(i) + 1);
+    INFO("shape " << i << ": " << describe(shape));
+    for (const int tile : kWinogradTiles) {
+      if (!offers_winograd(layer, tile)) continue;
+      CHECK(check_winograd(layer, "tile=" + std::to_string(tile), check_batch(random.integer(1, 4))) == "");
+      ++checked;
+    }
+  }
+  CHECK(checked >= 40);
+}
+
+TEST_CASE("winograd: transformed filters") {
+  ConvLayer layer = winograd_sample(1, 1, 4, 4);
+  // Ones alone: at each point the value of 1 + x + x^2, by what the patch is multiplied with.
+  std::ranges::fill(layer.weights, 1.0F);
+  const std::vector<float> two = winograd_weights(layer, 2);
+  const float rows_of_two[] = {-1, 1.5F, 0.5F, 1};
+  REQUIRE(two.size() == 16);
+  for (std::size_t i = 0; i < two.size(); ++i) CHECK(two[i] == rows_of_two[i / 4] * rows_of_two[i % 4]);
+  const std::vector<float> four = winograd_weights(layer, 4);
+  REQUIRE(four.size() == 36);
+  constexpr double kNear2 = 0.390625, kFar2 = 2.25;
+  CHECK(four[0] == static_cast<float>(1 / (kNear2 * kFar2) / (kNear2 * kFar2)));
+  CHECK(four[35] == 1);
+  const double near = (1 + 0.625 + kNear2) / (2 * kNear2 * (kNear2 - kFar2));
+  CHECK(four[7] == static_cast<float>(near * near));
+}
+
+TEST_CASE("winograd: small whole numbers come out exactly with tiles of 2x2") {
+  ProviderCheck check = check_batch(1);
+  check.tolerance = 0;
+  check.special.clear();
+  for (int i = 0; i < 5 * 6 * 7; ++i) check.special.push_back(static_cast<float>(i * 11 % 9 - 4));
+  CHECK(check_winograd(whole_numbers(5, 6, 6, 7), "tile=2", check) == "");
+}
+
+TEST_CASE("winograd: every way to divide the work") {
+  const ConvLayer layer = with_winograd_epilogue(winograd_sample(37, 21, 9, 11));
+  for (const char* plan :
+       {"tile=2,points=1,tile_quads=1,output_quads=1,tile_threads=1,output_threads=2,cluster=1,slice_channels=4",
+        "tile=2,points=2,tile_quads=2,output_quads=2,tile_threads=4,output_threads=8,cluster=1,slice_channels=8",
+        "tile=2,points=4,tile_quads=1,output_quads=2,tile_threads=2,output_threads=4,cluster=1,slice_channels=4",
+        "tile=2,points=1,cluster=2", "tile=2,points=2,cluster=4", "tile=2,points=4,cluster=8",
+        "tile=4,points=1,tile_quads=1,output_quads=2,tile_threads=1,output_threads=2,cluster=1,slice_channels=4",
+        "tile=4,points=2,tile_quads=2,output_quads=2,tile_threads=2,output_threads=4,cluster=1,slice_channels=8",
+        "tile=4,points=3,tile_quads=1,output_quads=2,tile_threads=4,output_threads=2,cluster=1,slice_channels=4",
+        "tile=4,points=4,tile_quads=2,output_quads=1,tile_threads=1,output_threads=4,cluster=1,slice_channels=2",
+        "tile=4,points=1,cluster=2", "tile=4,points=2,cluster=4", "tile=4,points=3,cluster=8"}) {
+    INFO(plan);
+    CHECK(check_winograd(layer, plan) == "");
+  }
+}
+
+TEST_CASE("winograd: sizes that are no multiples of a tile, and images that share a block") {
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 3}, {4, 5}, {5, 4}, {7, 7}, {8, 13}, {14, 1}}) {
+    for (const int padding : {1, 2}) {
+      const ConvLayer layer = winograd_sample(34, 5, rows, cols, padding);
+      for (const int tile : kWinogradTiles) {
+        if (!offers_winograd(layer, tile)) continue;
+        INFO(rows << "x" << cols << ", padding " << padding << ", tile " << tile);
+        CHECK(check_winograd(layer, "tile=" + std::to_string(tile), check_batch(1)) == "");
+        CHECK(check_winograd(layer, "tile=" + std::to_string(tile), check_batch(6)) == "");
+      }
+    }
+  }
+  for (const int tile : kWinogradTiles) {
+    CHECK(check_winograd(winograd_sample(33, 4, 6, 6, 0), "tile=" + std::to_string(tile)) == "");
+    CHECK(check_winograd(winograd_sample(33, 4, 7, 9, 0), "tile=" + std::to_string(tile)) == "");
+  }
+  ConvLayer uneven = winograd_sample(40, 9, 7, 6, 0);
+  uneven.shape.pad = {0, 1, 1, 0};
+  for (const int tile : kWinogradTiles) CHECK(check_winograd(uneven, "tile=" + std::to_string(tile)) == "");
+}
+
+TEST_CASE("winograd: four outputs of a row at once, where they lie together") {
+  const ConvLayer layer = with_winograd_epilogue(winograd_sample(33, 6, 5, 8));
+  const auto vector_of = [&](int before) {
+    ProviderCheck check = check_batch();
+    check.before = before;
+    CHECK(check_winograd(layer, "tile=4", check) == "");
+    return parse_template_plan(winograd_plans(layer, "tile=4", check).front().plan).integers.at("vector");
+  };
+  CHECK(vector_of(0) == 4);
+  CHECK(vector_of(4) == 4);
+  CHECK(vector_of(1) == 1);
+  CHECK(check_winograd(layer, "tile=4,cluster=2") == "");
+}
+
+TEST_CASE("winograd: where it is offered") {
+  CHECK(offers_winograd(winograd_sample(64, 8, 8, 8), 2));
+  CHECK(offers_winograd(winograd_sample(64, 8, 8, 8), 4));
+  // Of few terms the error would be too large a share of the tolerance.
+  CHECK(offers_winograd(winograd_sample(4, 8, 8, 8), 2));
+  CHECK_FALSE(offers_winograd(winograd_sample(4, 8, 8, 8), 4));
+  CHECK_FALSE(offers_winograd(winograd_sample(1, 8, 8, 8), 2));
+  // Outputs that read padding alone are exact with tiles of 2x2.
+  CHECK(offers_winograd(winograd_sample(64, 8, 8, 8, 3), 2));
+  CHECK_FALSE(offers_winograd(winograd_sample(64, 8, 8, 8, 3), 4));
+  // One filter has few nonzeros, or those that it has lie in the padding of some output.
+  ConvLayer few = winograd_sample(64, 8, 8, 8), above = few, none = few;
+  const auto terms = static_cast<std::ptrdiff_t>(few.weights.size() / 8);
+  std::fill(few.weights.begin() + 1, few.weights.begin() + terms, 0.0F);
+  CHECK_FALSE(offers_winograd(few, 2));
+  for (std::size_t i = 0; i < above.weights.size(); ++i) {
+    if (i % 9 >= 3) above.weights[i] = 0;
+  }
+  CHECK_FALSE(offers_winograd(above, 2));
+  // A filter without weights is exact.
+  std::fill(none.weights.begin(), none.weights.begin() + terms, 0.0F);
+  CHECK(offers_winograd(none, 4));
+  CHECK(check_winograd(none, "tile=4") == "");
+  // Filters of another size, and what is not plain.
+  ConvLayer strided = winograd_sample(64, 8, 8, 8);
+  strided.shape.stride_w = 2;
+  CHECK_FALSE(offers_winograd(strided, 2));
+}
+
+TEST_CASE("winograd: plans that are none") {
+  const ConvLayer layer = winograd_sample(33, 6, 5, 8);
+  const auto refusal = [&](const std::string& plan) {
+    return error_of([&] { winograd_plans(layer, plan, check_batch()); }, ErrorKind::usage);
+  };
+  CHECK_THAT(refusal("tile=3"), Contains("together with the best of its other choices they do not fit"));
+  CHECK_THAT(refusal("tile=8"), Contains("tile is 8, allowed is 2 to 4"));
+  CHECK_THAT(refusal("tile=2,points=3"), Contains("do not fit"));
+  CHECK_THAT(refusal("rows=3"), Contains("conv_winograd knows images, cluster, tile, points, "));
+  CHECK_THAT(error_of([&] { winograd_plans(winograd_sample(4, 8, 8, 8), "tile=4", check_batch()); }, ErrorKind::usage),
+             Contains("do not fit"));
+}
+
+TEST_CASE("winograd: numbers of a plan that were edited are never an internal fault") {
+  const ConvLayer layer = with_winograd_epilogue(winograd_sample(33, 6, 5, 8));
+  const Network network = network_of(layer);
+  const Task task = task_of(network, network.operators.back(), check_batch());
+  int refused = 0;
+  for (const char* choices : {"tile=2,cluster=1", "tile=4,cluster=2"}) {
+    const std::string plan = winograd_plans(layer, choices, check_batch()).front().plan;
+    std::size_t end = 0;
+    for (std::size_t at = plan.find_first_of("0123456789"); at != std::string::npos;
+         at = plan.find_first_of("0123456789", end)) {
+      end = std::min(plan.find_first_not_of("0123456789", at), plan.size());
+      for (const char* number : {"0", "1", "3", "64", "65536", "2147483647", "99999999999999999999"}) {
+        std::string edited = plan;
+        edited.replace(at, end - at, number);
+        const auto thrown = thrown_by([&] { (void)find_provider(kWinograd)->make(task, edited); });
+        if (!thrown) continue;
+        ++refused;
+        INFO(thrown->text << "\n" << edited);
+        REQUIRE((thrown->kind == ErrorKind::bad_input || thrown->kind == ErrorKind::unsupported));
+      }
+    }
+  }
+  CHECK(refused > 400);
+}
