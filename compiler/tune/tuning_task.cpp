@@ -12,8 +12,9 @@ namespace {
 constexpr double kWorthAnotherRound = 0.99;  // of the time before; below that is noise
 constexpr double kHardlyMore = 1.05;         // of the best time: clocks drift by as much
 constexpr std::size_t kMostContenders = 4;
-constexpr double kLittleMore = 1.2;  // of the best time: a network may make up for that
-constexpr std::size_t kMostRivals = 5;
+// What takes little more than the best a network may make up for; but each rival is compiled once more for it.
+constexpr double kLittleMore = 1.1;
+constexpr std::size_t kMostRivals = 3;
 
 }  // namespace
 

@@ -453,7 +453,7 @@ TEST_CASE("tune: what takes little more than the fastest, and the models' choice
   };
   const TunedKernel tuned = tune(network, measurer, {.plans = 12, .jobs = 1}).at(0);
   check_evidence(tuned);
-  REQUIRE(tuned.rivals.size() == 5);
+  REQUIRE(tuned.rivals.size() == 3);
   CHECK(tuned.rivals.back().index == 0);
   double before_us = tuned.candidate.estimate.us;
   for (const Rival& rival : tuned.rivals) {
