@@ -40,6 +40,9 @@ struct LayerTiles {
 // Whether the template has such tiles, and a block of them fits a multiprocessor.
 bool fits(const LayerTiles& tiles, ElementType storage, const ArchSpec& arch);
 
+// What a thread has at most.
+int registers_of(const LayerTiles& tiles);
+
 // The time of one launch in us.
 double predict(const LayerTiles& tiles, const Linear& op, ElementType storage, int batch, const ArchSpec& arch);
 

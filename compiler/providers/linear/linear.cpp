@@ -18,7 +18,7 @@ namespace {
 constexpr int kMaxRows = 4, kMaxImages = 8;  // of a block: linear.cu
 constexpr int kPiecesAtOnce = 8;             // the same
 constexpr int kMaxThreads = 128;
-constexpr int kLeastTileImages = 4;  // for which tiles are proposed
+constexpr int kLeastTileImages = 5;  // for which tiles are proposed
 
 // Several rows of a block share their loads of the input; with one image, filling the GPU comes first.
 int choose_rows(const Linear& op, const Task& task) {
