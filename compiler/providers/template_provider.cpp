@@ -187,7 +187,10 @@ Candidate TemplateProvider::with_choices(const Task& task, const std::string& te
   };
   check();
   plan = plan_as(task, plan);
-  if (plan.integers.empty()) refuse("together with the best of its other choices they do not fit; choose these, too");
+  const auto is_kept = [&](const auto& choice) { return choice_in(plan, choice.first) == choice.second; };
+  if (plan.integers.empty() || !std::ranges::all_of(chosen, is_kept)) {
+    refuse("together with the best of its other choices they do not fit; choose these, too");
+  }
   check();
   return candidate(task, plan);
 }
@@ -200,6 +203,7 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   if (const auto faults = faults_of(*plan, name()); !faults.empty()) refuse_choices(task, faults.front());
   if (!can_do(task)) refuse_choices(task, fmt::format("{} cannot compute it", name()));
   if (const TemplatePlan rebuilt = plan_as(task, *plan); rebuilt != *plan) {
+    if (rebuilt.integers.empty()) refuse_choices(task, "its choices do not fit together");
     const std::string is = first_difference(text, print(rebuilt)), should = first_difference(print(rebuilt), text);
     refuse_choices(task,
                    fmt::format("'{}' does not follow from the operator and the other choices; '{}' would", is, should));

@@ -2,17 +2,26 @@
 // Each kernel is compared with the float64 reference, then timed: with as many sets of tensors and weights, which take
 // turns, as the L2 cache cannot hold, and with one. A table on stdout; the exit code says whether all were right.
 //
-// burin_provider_kernels [--edges] [DEVICE [NAME [COUNT]]]: the ordinal of the device (0), a part of the names of what
-// is run (all), and how many candidates each provider is asked for (1), best first by its model. --edges: the lists of
-// edges that the host executor runs in the tests, compared alone; those that are wrong are named.
+// burin_provider_kernels [--edges] [--spread] [--floats] [--plan=PROVIDER:CHOICES]... [DEVICE [NAME [COUNT
+// [BATCHES]]]]: the ordinal of the device (0), a part of the names of what is run (all) or several parts between
+// commas, how many candidates each provider is asked for (1), best first by its model, and batch sizes between commas
+// (1,32). --edges: the lists of edges that the host executor runs in the tests, compared alone; those that are wrong
+// are named. --spread: of the candidates those alone whose numbers grow by a third each. --floats: fully connected
+// layers with weights in FP32 alone. --plan: a plan beside those that are proposed.
+//
+// Kernels are made on all processors, while those that were made before are timed.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler/make_kernel.h"
@@ -61,19 +70,22 @@ struct Set {
   LoadedKernel kernel;
 };
 
+PackagedKernel made_kernel(const Task& task, const Candidate& candidate) {
+  CompileOptions options;
+  options.archs = task.archs;
+  return *make_kernel(task, candidate, candidate.symbol, options, {}, std::nullopt);
+}
+
 class Case {
  public:
-  Case(const Device& device, const Problem& problem, const Candidate& candidate)
+  Case(const Device& device, const Problem& problem, const Candidate& candidate, PackagedKernel made)
       : device_(device), stream_(device), problem_(problem), candidate_(candidate) {
-    CompileOptions options;
-    options.archs = problem.task.archs;
-    PackagedKernel made = *make_kernel(problem.task, candidate, candidate.symbol, options, {}, std::nullopt);
     for (const std::vector<float>& input : problem.inputs) bytes_ += static_cast<double>(input.size() * kWordBytes);
     bytes_ += static_cast<double>(problem.expected.size() * kWordBytes);
     if (const KernelTensor* weights = made.kernel.form.find(TensorRole::weights)) {
       bytes_ += static_cast<double>(weights->run_words * kWordBytes);
     }
-    plan_ = find_provider(candidate.provider)->brief(candidate.plan);
+    plan_ = made.kernel.plan_short + ": " + find_provider(candidate.provider)->brief(candidate.plan);
     Package package;
     package.manifest.tool_version = package.manifest.source = "burin_provider_kernels";
     add_kernel(package, std::move(made));
@@ -103,6 +115,7 @@ class Case {
     fmt::print("{:24} {:18} {:5} {:9.2f} {:9.2f} {:9.2f} {:9.2f} {:8.0f} {:9.1e} {} {}\n", problem_.edge.name,
                candidate_.provider, problem_.task.batch, bytes_ / kBytesOfMegabyte, us, warm_us, candidate_.estimate.us,
                bytes_ / us / 1e3, error, right ? "right" : "WRONG", plan_);
+    std::fflush(stdout);
     return right;
   }
 
@@ -161,40 +174,88 @@ class Case {
   std::vector<Set> sets_;
 };
 
-// Calls `each` with every candidate of all providers; of fully connected layers with weights in FP16 too.
-template <typename Each>
-void for_each_candidate(Problem& problem, int count, const Each& each) {
-  const auto for_all = [&] {
-    int cases = 0;
-    for (const Provider* provider : providers()) {
-      if (provider->name() == kBakedProvider || provider->needs_measuring()) continue;
-      for (const Candidate& candidate : provider->propose(problem.task, {.count = count})) {
-        each(candidate);
-        ++cases;
-      }
-    }
-    if (cases == 0) fail(ErrorKind::internal, "no provider has a kernel for {}", problem.edge.name);
-  };
-  for_all();
-  if (problem.task.get<Linear>() == nullptr) return;
-  problem.task.linear_storage = ElementType::f16;
-  for_all();
-}
-
 struct Arguments {
-  bool edges = false;
+  bool edges = false, spread = false, floats = false;
   int device = 0;
-  std::string part;
+  std::vector<std::string> parts;
   int candidates = 1;
+  std::vector<int> batches;
+  std::vector<std::pair<std::string, std::string>> plans;  // of a provider, its choices
+
+  bool wants(const std::string& name) const {
+    const auto has = [&](const std::string& part) { return name.find(part) != std::string::npos; };
+    return parts.empty() || std::ranges::any_of(parts, has);
+  }
 };
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> items;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    items.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return items;
+}
 
 Arguments read_arguments(std::vector<std::string> texts) {
   Arguments arguments;
   arguments.edges = std::erase(texts, "--edges") > 0;
+  arguments.spread = std::erase(texts, "--spread") > 0;
+  arguments.floats = std::erase(texts, "--floats") > 0;
+  std::erase_if(texts, [&](const std::string& text) {
+    constexpr std::string_view kPlan = "--plan=";
+    const std::size_t colon = text.find(':');
+    if (!text.starts_with(kPlan) || colon == std::string::npos) return false;
+    arguments.plans.emplace_back(text.substr(kPlan.size(), colon - kPlan.size()), text.substr(colon + 1));
+    return true;
+  });
   if (!texts.empty()) arguments.device = std::atoi(texts[0].c_str());
-  if (texts.size() > 1) arguments.part = texts[1];
+  if (texts.size() > 1) arguments.parts = split_list(texts[1]);
   if (texts.size() > 2) arguments.candidates = std::atoi(texts[2].c_str());
+  arguments.batches = arguments.edges ? std::vector{1, 3} : std::vector{1, 32};
+  if (texts.size() > 3) {
+    arguments.batches.clear();
+    for (const std::string& batch : split_list(texts[3])) arguments.batches.push_back(std::atoi(batch.c_str()));
+  }
   return arguments;
+}
+
+// A candidate, and its kernel when it has been made.
+struct Made {
+  Candidate candidate;
+  std::future<PackagedKernel> kernel;
+};
+struct Prepared {
+  std::unique_ptr<Problem> problem;
+  std::vector<Made> kernels;
+};
+
+// Begins to make the candidates of all providers; of fully connected layers with weights in FP16 too.
+Prepared prepare(const OperatorCase& edge, int batch, const std::string& arch, const Arguments& arguments) {
+  Prepared prepared{std::make_unique<Problem>(edge, batch, arch), {}};
+  Task& task = prepared.problem->task;
+  const auto add = [&](const Candidate& candidate) {
+    const auto make = [task, candidate] { return made_kernel(task, candidate); };
+    prepared.kernels.push_back({candidate, std::async(std::launch::async, make)});
+  };
+  const auto for_all = [&] {
+    for (const Provider* provider : providers()) {
+      if (provider->name() == kBakedProvider || provider->needs_measuring()) continue;
+      const std::vector<Candidate> candidates = provider->propose(task, {.count = arguments.candidates});
+      for (std::size_t i = 0; i < candidates.size(); i = arguments.spread ? i + 1 + i / 3 : i + 1) add(candidates[i]);
+      for (const auto& [name, choices] : arguments.plans) {
+        if (provider->name() != name) continue;
+        for (const Candidate& candidate : provider->propose(task, {.plan = choices})) add(candidate);
+      }
+    }
+  };
+  for_all();
+  if (prepared.kernels.empty()) fail(ErrorKind::internal, "no provider has a kernel for {}", edge.name);
+  if (task.get<Linear>() == nullptr || arguments.floats) return prepared;
+  task.linear_storage = ElementType::f16;
+  for_all();
+  return prepared;
 }
 
 // Edges on plain tensors.
@@ -210,20 +271,35 @@ std::vector<OperatorCase> edge_cases() {
 
 // Whether all were right; a line with their number at the end, or the table.
 bool run_cases(const Device& device, const Arguments& arguments) {
-  const std::vector<int> batches = arguments.edges ? std::vector{1, 3} : std::vector{1, 32};
-  int kernels = 0, wrong = 0;
-  for (const OperatorCase& edge : arguments.edges ? edge_cases() : network_cases()) {
-    if (edge.name.find(arguments.part) == std::string::npos) continue;
-    for (const int batch : batches) {
-      Problem problem(edge, batch, device.info().arch());
-      for_each_candidate(problem, arguments.candidates, [&](const Candidate& candidate) {
-        Case sample(device, problem, candidate);
-        ++kernels;
-        wrong += arguments.edges ? !sample.check() : !sample.run();
-      });
+  constexpr std::size_t kPreparedAtOnce = 3;
+  std::vector<OperatorCase> cases = arguments.edges ? edge_cases() : network_cases();
+  std::erase_if(cases, [&](const OperatorCase& edge) { return !arguments.wants(edge.name); });
+  if (!arguments.edges && !arguments.parts.empty()) {
+    for (const auto& [name, make] : large_cases()) {
+      if (arguments.wants(name)) cases.push_back(make());
     }
   }
-  if (kernels == 0) fail(ErrorKind::usage, "no name has the part '{}'", arguments.part);
+  if (cases.empty()) fail(ErrorKind::usage, "no name has one of the parts '{}'", fmt::join(arguments.parts, ","));
+  std::vector<std::pair<const OperatorCase*, int>> tasks;
+  for (const OperatorCase& edge : cases) {
+    for (const int batch : arguments.batches) tasks.emplace_back(&edge, batch);
+  }
+  std::vector<std::future<Prepared>> prepared;
+  int kernels = 0, wrong = 0;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    while (prepared.size() < std::min(i + kPreparedAtOnce, tasks.size())) {
+      const auto [edge, batch] = tasks[prepared.size()];
+      prepared.push_back(std::async(std::launch::async, [edge, batch, &device, &arguments] {
+        return prepare(*edge, batch, device.info().arch(), arguments);
+      }));
+    }
+    Prepared ready = prepared[i].get();
+    for (Made& made : ready.kernels) {
+      Case sample(device, *ready.problem, made.candidate, made.kernel.get());
+      ++kernels;
+      wrong += arguments.edges ? !sample.check() : !sample.run();
+    }
+  }
   if (arguments.edges) fmt::print("{} kernels, {} wrong\n", kernels, wrong);
   return wrong == 0;
 }

@@ -875,6 +875,12 @@ std::vector<OperatorCase> loose_cases() {
   return cases;
 }
 
+std::vector<LargeCase> large_cases() {
+  constexpr double kSummed = 1e-4;  // tens of thousands of terms
+  return {{"vgg_linear",
+           [] { return OperatorCase{"vgg_linear", linear(25088, 4096, true, Activation::relu), {{25088}}, kSummed}; }}};
+}
+
 std::vector<OperatorCase> network_cases() {
   Pool alexnet = window(PoolKind::max, 3, 2, 0);
   Pool inception = window(PoolKind::average, 3, 1, 1);
@@ -882,6 +888,7 @@ std::vector<OperatorCase> network_cases() {
   ChannelAffine affine;
   affine.scale = affine.shift = weights(stage[0], 3);
   constexpr double kSummed = 3e-5, kPowers = 1e-5;  // thousands of terms; approximate powers
+  constexpr double kManySummed = 1.5e-4;            // nine thousand, of which thousands one after the other
   return {
       {"resnet_pool", window(PoolKind::max, 3, 2, 1), {{64, 112, 112}}},
       {"alexnet_pool", alexnet, {{96, 55, 55}}},
@@ -903,7 +910,7 @@ std::vector<OperatorCase> network_cases() {
       {"regnet_many_weights_squeeze", squeeze({1296, 7, 7}, 324, 32, 52), {{1296, 7, 7}}},
       {"regnet_many_weights_excite", excite({1296, 7, 7}, 324), {{1296, 7, 7}, {41, 324}}},
       {"resnet_linear", linear(2048, 1000, true, Activation::none), {{2048}}, kSummed},
-      {"alexnet_linear", linear(9216, 4096, true, Activation::relu), {{9216}}, kSummed},
+      {"alexnet_linear", linear(9216, 4096, true, Activation::relu), {{9216}}, kManySummed},
       {"alexnet_lrn", Lrn{5, 1e-4F, 0.75F, 1}, {{96, 55, 55}}, kPowers},
       {"softmax", Softmax{}, {{1000}}, kPowers},
       {"segmentation_softmax", Softmax{}, {{21, 65, 65}}, kPowers},

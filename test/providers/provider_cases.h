@@ -1,6 +1,7 @@
 // The edge list: operators on the shapes that templates get wrong.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,5 +56,11 @@ std::vector<OperatorCase> octet_cases(const burin::TensorFormat& octets);
 
 // One of each template, of the sizes that real networks have.
 std::vector<OperatorCase> network_cases();
+// More of them, by their names, that take long to make.
+struct LargeCase {
+  std::string name;
+  std::function<OperatorCase()> make;
+};
+std::vector<LargeCase> large_cases();
 
 }  // namespace burin_test

@@ -6,10 +6,12 @@
 
 #include "compiler/assemble/assembler.h"
 #include "compiler/emit/ptx.h"
+#include "compiler/providers/linear/layer_tiles.h"
 #include "compiler/specialise/specialised_module.h"
 #include "ir/check_cubin.h"
 #include "test/assemble/kernels.h"
 #include "test/catch.h"
+#include "test/every_case.h"
 #include "test/providers/provider_cases.h"
 #include "test/providers/provider_check.h"
 #include "test/skip.h"
@@ -69,6 +71,40 @@ TEST_CASE("assembled templates: for GPUs without asynchronous copies") {
     ++checked;
   }
   CHECK(checked > 15);
+}
+
+TEST_CASE("assembled templates: tiles of fully connected layers leave room for as many blocks as their model says") {
+  const auto ptxas = open_ptxas();
+  if (!ptxas) BURIN_SKIP("no assembler: no ptxas");
+  Linear op;
+  op.in_features = 512;
+  op.out_features = 512;
+  op.weights.assign(std::size_t{512} * 512, 0.5F);
+  op.bias.assign(512, 0.5F);
+  const Network network = network_of(op, {{512}});
+  int number = 0, checked = 0;
+  for (const ElementType storage : {ElementType::f32, ElementType::f16}) {
+    ProviderCheck options;
+    options.tuned_batch = 64;
+    options.linear_storage = storage;
+    const Task task = task_of(network, network.operators.back(), options);
+    for (const Candidate& candidate : find_provider("linear")->propose(task, {.count = 1000})) {
+      const TemplatePlan plan = parse_template_plan(candidate.plan);
+      if (plan.integers.at("block_rows") != 0 || !is_taken(number++, 12)) continue;
+      const Recipe recipe = find_provider("linear")->make(task, candidate.plan);
+      INFO(find_provider("linear")->brief(candidate.plan));
+      const SpecialisedModule module = recipe.specialise(recipe.symbol);
+      const AssembledKernel kernel =
+          describe_assembled(ptxas->assemble(emit_ptx(module, "sm_90"), code_arch(module, "sm_90")), recipe.symbol);
+      CHECK(kernel.spill_bytes == 0);
+      LayerTiles tiles;
+      tiles.feature_quads = plan.integers.at("feature_quads");
+      tiles.image_quads = plan.integers.at("image_quads");
+      CHECK(kernel.registers <= registers_of(tiles));
+      ++checked;
+    }
+  }
+  CHECK(checked > 10);
 }
 
 namespace {

@@ -10,6 +10,7 @@
 // Weights: for each tile of output channels, for each chunk, `chunk_depth` rows of the tile's width. Then the biases.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_dense/conv_dense.def"
 #include "templates/kernels/function.h"
+#include "templates/kernels/register_tiles.h"
 #include "templates/kernels/residual.h"
 
 constexpr i32 kMaxOutputQuads = 4, kMaxPixelQuads = 2;
@@ -65,17 +66,8 @@ BURIN_DEVICE void advance(Chunk& chunk) {
 }
 
 BURIN_DEVICE void copy_weights(const float* weights, u32 chunk, u32 buffer) {
-  const u32 pieces = weight_words() / kQuadWords, thread = burin_dev_thread();
   const u32 panel = (group() * output_tiles() + output_tile()) * chunks() + chunk;
-  const float* from = weights + static_cast<i64>(panel) * weight_words();
-#pragma unroll
-  for (u32 first = 0; first < pieces; first += block_threads()) {
-    const bool all = first + block_threads() <= pieces;
-    if (!all && first + thread >= pieces) continue;
-    const u32 bytes = kQuadWords * kWordBytes;
-    burin_dev_copy_async4(buffer + thread * bytes, first * bytes, from, bytes_of(thread * kQuadWords) + first * bytes,
-                          1);
-  }
+  copy_panel(weights + static_cast<i64>(panel) * weight_words(), weight_words(), buffer);
 }
 
 // The column of activations that a thread copies: one pixel, or four that lie next to each other.
@@ -134,9 +126,7 @@ BURIN_DEVICE void copy_activations(const float* input, const Column& column, con
 }
 
 // ---- sums
-struct Sums {
-  f32x4 of[kMaxOutputQuads][kQuadWords][kMaxPixelQuads];  // quad of outputs, output, quad of pixels
-};
+using Sums = TileSums<kMaxOutputQuads, kMaxPixelQuads>;
 
 // A thread's first outputs and pixels of the tile, and its split. Quads lie a whole row of threads apart, so that
 // neighbours load neighbouring words.
@@ -156,33 +146,15 @@ BURIN_DEVICE void multiply(const ThreadTile& own, u32 buffer, Sums& sums) {
   const u32 weights = buffer + (own.split * rows * tile_outputs() + own.output) * kWordBytes;
   const u32 pixels =
       buffer + (weight_words() + own.split * rows * tile_pixels() + own.pixel) * static_cast<u32>(kWordBytes);
-#pragma unroll
-  for (u32 row = 0; row < rows; ++row) {
-    f32x4 w[kMaxOutputQuads], x[kMaxPixelQuads];
-#pragma unroll
-    for (i32 a = 0; a < kMaxOutputQuads; ++a) {
-      if (a >= output_quads()) continue;
-      w[a] = burin_dev_shared_load4(weights, (row * tile_outputs() + a * output_threads() * kQuadWords) * kWordBytes);
-    }
-#pragma unroll
-    for (i32 b = 0; b < kMaxPixelQuads; ++b) {
-      if (b >= pixel_quads()) continue;
-      x[b] = burin_dev_shared_load4(pixels, (row * tile_pixels() + b * pixel_threads() * kQuadWords) * kWordBytes);
-    }
-#pragma unroll
-    for (i32 a = 0; a < kMaxOutputQuads; ++a) {
-#pragma unroll
-      for (u32 i = 0; i < kQuadWords; ++i) {
-#pragma unroll
-        for (i32 b = 0; b < kMaxPixelQuads; ++b) {
-          if (a >= output_quads() || b >= pixel_quads()) continue;
-#pragma unroll
-          for (u32 j = 0; j < kQuadWords; ++j)
-            sums.of[a][i][b][j] = __builtin_fmaf(w[a][i], x[b][j], sums.of[a][i][b][j]);
-        }
-      }
-    }
-  }
+  constexpr u32 kQuadBytes = kQuadWords * kWordBytes;
+  add_products(
+      sums, output_quads(), pixel_quads(), rows,
+      [&](u32 row, f32x4(&quads)[kMaxOutputQuads]) BURIN_INLINED {
+        load_quads(weights, row * tile_outputs() * kWordBytes, output_threads() * kQuadBytes, output_quads(), quads);
+      },
+      [&](u32 row, f32x4(&quads)[kMaxPixelQuads]) BURIN_INLINED {
+        load_quads(pixels, row * tile_pixels() * kWordBytes, pixel_threads() * kQuadBytes, pixel_quads(), quads);
+      });
 }
 
 // Leaves them in shared memory: for each split a row of the tile's pixels for each of its outputs.
@@ -260,14 +232,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   const Column column = column_of(batch);
   const ThreadTile own = tile_of_thread();
   Sums sums;
-#pragma unroll
-  for (i32 a = 0; a < kMaxOutputQuads; ++a) {
-#pragma unroll
-    for (u32 i = 0; i < kQuadWords; ++i) {
-#pragma unroll
-      for (i32 b = 0; b < kMaxPixelQuads; ++b) sums.of[a][i][b] = {0, 0, 0, 0};
-    }
-  }
+  clear(sums);
   burin_dev_await_launch();
   Chunk next = {0, 0, 0};
 #pragma unroll

@@ -1,12 +1,15 @@
-// linear: a fully connected layer whose weights are streamed from memory once for all images of a block. A block has
-// `block_rows` outputs of `block_images` images; its threads share the features of a row, each with pieces of one or
-// four words a block's width apart, and add up what they have at the end.
+// linear: a fully connected layer whose weights are streamed from memory once for all images of a block. For few images
+// a block has `block_rows` outputs of `block_images` images; its threads share the features of a row, each with pieces
+// of one or four words a block's width apart, and add up what they have at the end. For many, `block_rows` is 0, and a
+// block has a tile of outputs and images (template/tiles.h).
 //
-// Weights: `out_features` rows of `row_words` words, then the biases. With `half_values` a row's weights are FP16: with
-// pieces of one, word i has those of features 2 i and 2 i + 1; with pieces of four, whose two words would lie apart for
-// neighbouring threads, the first words of all pieces come before the second.
+// Weights for few images: `out_features` rows of `row_words` words, then the biases. With `half_values` a row's weights
+// are FP16: with pieces of one, word i has those of features 2 i and 2 i + 1; with pieces of four, whose two words
+// would lie apart for neighbouring threads, the first words of all pieces come before the second.
 #define BURIN_TEMPLATE_DEF "compiler/providers/linear/linear.def"
 #include "templates/kernels/function.h"
+
+#include "compiler/providers/linear/template/tiles.h"
 
 constexpr i32 kMaxRows = 4, kMaxImages = 8;
 constexpr i32 kMaxWarps = 32;
@@ -112,6 +115,10 @@ BURIN_DEVICE void finish(const float* weights, float* output, i32 batch, u32 fir
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32 batch) {
+  if (block_rows() == 0) {
+    multiply_tiles(input, output, weights, batch);
+    return;
+  }
   burin_dev_await_launch();
   const u32 first_row = block_of_image() * block_rows();
   Block block;

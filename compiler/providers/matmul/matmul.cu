@@ -3,6 +3,7 @@
 // where a term of both operands is a row. A thread has up to 8 rows and 8 columns of the tile.
 #define BURIN_TEMPLATE_DEF "compiler/providers/matmul/matmul.def"
 #include "templates/kernels/function.h"
+#include "templates/kernels/register_tiles.h"
 
 constexpr u32 kChunk = 16, kMaxQuads = 2;
 
@@ -55,9 +56,7 @@ BURIN_DEVICE void copy_chunk(const float* operand, u32 chunk, u32 shared, u32 ti
   }
 }
 
-struct Sums {
-  f32x4 of[kMaxQuads][kQuadWords][kMaxQuads];  // quad of rows, row, quad of columns
-};
+using Sums = TileSums<kMaxQuads, kMaxQuads>;
 
 // Quads of a thread lie a whole row, or column, of threads apart, so that neighbours load neighbouring words.
 struct ThreadTile {
@@ -70,32 +69,15 @@ BURIN_DEVICE ThreadTile tile_of_thread() {
 
 BURIN_DEVICE void multiply(const ThreadTile& own, u32 buffer, Sums& sums) {
   const u32 left = buffer + own.row * kWordBytes, right = buffer + right_start() + own.col * kWordBytes;
-#pragma unroll
-  for (u32 term = 0; term < kChunk; ++term) {
-    f32x4 a[kMaxQuads], b[kMaxQuads];
-#pragma unroll
-    for (u32 quad = 0; quad < kMaxQuads; ++quad) {
-      if (quad < static_cast<u32>(row_quads())) {
-        const u32 word = term * left_pitch() + quad * row_threads() * kQuadWords;
-        a[quad] = burin_dev_shared_load4(left, word * kWordBytes);
-      }
-      if (quad < static_cast<u32>(col_quads())) {
-        const u32 word = term * right_pitch() + quad * col_threads() * kQuadWords;
-        b[quad] = burin_dev_shared_load4(right, word * kWordBytes);
-      }
-    }
-#pragma unroll
-    for (u32 i = 0; i < kMaxQuads * kQuadWords; ++i) {
-#pragma unroll
-      for (u32 j = 0; j < kMaxQuads * kQuadWords; ++j) {
-        const u32 row = i / kQuadWords, col = j / kQuadWords;
-        if (row >= static_cast<u32>(row_quads()) || col >= static_cast<u32>(col_quads())) continue;
-        f32x4& sums_of_row = sums.of[row][i % kQuadWords][col];
-        sums_of_row[j % kQuadWords] =
-            __builtin_fmaf(a[row][i % kQuadWords], b[col][j % kQuadWords], sums_of_row[j % kQuadWords]);
-      }
-    }
-  }
+  constexpr u32 kQuadBytes = kQuadWords * kWordBytes;
+  add_products(
+      sums, row_quads(), col_quads(), kChunk,
+      [&](u32 term, f32x4(&quads)[kMaxQuads]) BURIN_INLINED {
+        load_quads(left, term * left_pitch() * kWordBytes, row_threads() * kQuadBytes, row_quads(), quads);
+      },
+      [&](u32 term, f32x4(&quads)[kMaxQuads]) BURIN_INLINED {
+        load_quads(right, term * right_pitch() * kWordBytes, col_threads() * kQuadBytes, col_quads(), quads);
+      });
 }
 
 BURIN_DEVICE void store_sums(float* output, const Tile& tile, const ThreadTile& own, const Sums& sums) {
@@ -128,10 +110,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   const ThreadTile own = tile_of_thread();
   const Operands first = operands_of(tile.matrix);
   Sums sums;
-#pragma unroll
-  for (u32 i = 0; i < kMaxQuads * kQuadWords * kMaxQuads; ++i) {
-    sums.of[i / kMaxQuads / kQuadWords][i / kMaxQuads % kQuadWords][i % kMaxQuads] = {0, 0, 0, 0};
-  }
+  clear(sums);
   burin_dev_await_launch();
   const float* image = input_of(input, first_image());
   const float* left = (constant() == kLeft ? weights : image) + first.left;
