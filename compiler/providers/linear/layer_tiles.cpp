@@ -16,9 +16,9 @@
 namespace burin {
 namespace {
 
-constexpr int kMaxTileThreads = 512, kLeastTileThreads = 64;
+constexpr int kMaxLayerTileThreads = 512, kLeastLayerTileThreads = 64;
 constexpr int kCopiedInputs = 8;  // of template/tiles.h: a chunk has a multiple of them
-constexpr int kMaxSplitTerms = 32, kMaxSplitWarps = 16, kMaxSideThreads = 64, kMaxTileBuffers = 4;
+constexpr int kMaxSplitTerms = 32, kMaxSplitWarps = 16, kMaxLayerSideThreads = 64, kMaxTileBuffers = 4;
 
 int sums_of_thread(const LayerTiles& tiles) {
   return LayerTiles::kQuad * tiles.feature_quads * LayerTiles::kQuad * tiles.image_quads;
@@ -69,7 +69,7 @@ class LayerTileSearch {
         if (tiles_.split_threads() > kWarpSize && tiles_.features() / 2 >= op_.out_features) continue;
         for (const int splits : {1, 2, 4, 8, 16}) {
           tiles_.split_warps = splits;
-          if (tiles_.threads() >= kLeastTileThreads && tiles_.threads() <= kMaxTileThreads) try_chunks();
+          if (tiles_.threads() >= kLeastLayerTileThreads && tiles_.threads() <= kMaxLayerTileThreads) try_chunks();
         }
       }
     }
@@ -134,9 +134,9 @@ int LayerTiles::shared_bytes(ElementType storage) const {
 
 bool fits(const LayerTiles& tiles, ElementType storage, const ArchSpec& arch) {
   for (const int threads : {tiles.feature_threads, tiles.image_threads}) {
-    if (!is_power_of_two(threads) || threads > kMaxSideThreads) return false;
+    if (!is_power_of_two(threads) || threads > kMaxLayerSideThreads) return false;
   }
-  const bool whole_warps = tiles.split_threads() % kWarpSize == 0 && tiles.threads() <= kMaxTileThreads;
+  const bool whole_warps = tiles.split_threads() % kWarpSize == 0 && tiles.threads() <= kMaxLayerTileThreads;
   const bool has_splits = is_power_of_two(tiles.split_warps) && tiles.split_warps <= kMaxSplitWarps &&
                           tiles.split_terms <= kMaxSplitTerms && tiles.chunk_terms() % kCopiedInputs == 0;
   // Halves come by fours of words, and inputs are copied for whole groups of images.
