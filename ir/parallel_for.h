@@ -11,6 +11,9 @@
 
 namespace burin {
 
+// Whether the thread is one of several that are at work already: then parallel_for() starts no others.
+inline thread_local bool is_one_of_many = false;
+
 // work(i) for each i of 0..count, in any order, on `threads` threads; 0: as many as there are processors. The first
 // exception stops the rest and is thrown again.
 template <typename Work>
@@ -38,11 +41,12 @@ void for_each_parallel(std::size_t count, int threads, const Work& work) {
   if (fault) std::rethrow_exception(fault);
 }
 
-// The same; `operations` of all items together: few are done on one thread.
+// The same; `operations` of all items together: few are done on one thread, and so are those of a thread that
+// is_one_of_many.
 template <typename Work>
 void parallel_for(int count, double operations, const Work& work) {
   constexpr double kOperationsPerThread = 1e6;  // below this, starting a thread costs more than it saves
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int cores = is_one_of_many ? 1 : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int threads = std::min(cores, static_cast<int>(std::min(1e3, operations / kOperationsPerThread)) + 1);
   for_each_parallel(static_cast<std::size_t>(count), threads, [&](std::size_t i) { work(static_cast<int>(i)); });
 }

@@ -56,7 +56,8 @@ CompileResult tune_and_compile(const Network& network, CompileOptions options, c
   check_options(network, options);
   const NetworkTimer time = network_timer(options.archs);
   check_assembler({});
-  TimedSiblings siblings = time_siblings(network, options, watch.compiling, time);
+  // It has a timer of its own, since that keeps networks loaded.
+  TimedSiblings siblings = time_siblings(network, options, watch.compiling, network_timer(options.archs));
   options.siblings_apart = std::move(siblings.apart);
   TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);
   options.tuned = std::move(tuned.kernels);

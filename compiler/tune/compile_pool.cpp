@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/parallel_for.h"
+
 namespace burin {
 namespace {
 
@@ -47,6 +49,7 @@ CompilePool::Result CompilePool::next() {
 }
 
 void CompilePool::work() {
+  is_one_of_many = true;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopped_ || (!waiting_.empty() && ready_.size() < most_ready_); });

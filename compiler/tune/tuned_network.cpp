@@ -36,7 +36,13 @@ class ProgramTrials {
   // `tuned`: what was measured of each step; null where nothing was.
   ProgramTrials(std::shared_ptr<const Package> package, const Program& program, const std::vector<StepRivals>& rivals,
                 std::vector<TunedKernel*> tuned, const NetworkTimer& time)
-      : package_(std::move(package)), program_(program), rivals_(rivals), tuned_(std::move(tuned)), time_(time) {}
+      : package_(std::move(package)), program_(program), rivals_(rivals), tuned_(std::move(tuned)), time_(time) {
+    for (std::size_t step = 0; step < rivals_.size(); ++step) {
+      const std::size_t known = tuned_[step] == nullptr ? 0 : tuned_[step]->rivals.size();
+      BURIN_CHECK(rivals_[step].size() == known, "step {} has {} rivals of {}", program_.steps[step].name,
+                  rivals_[step].size(), known);
+    }
+  }
 
   bool have_rivals() const {
     return std::ranges::any_of(rivals_, [](const StepRivals& rivals) { return !rivals.empty(); });
@@ -46,10 +52,10 @@ class ProgramTrials {
   Exchange run(const TimeBudget& budget, const std::function<void(const std::string& step, int done, int all)>& tell) {
     const StepKernels fastest(program_.steps.size()), models = models_choice();
     const std::vector<double> at_first = times({fastest, models}, kTurnsToConfirm);
-    current_ = at_first[1] < at_first[0] ? models : fastest;
+    current_ = at_first[1] < kGain * at_first[0] ? models : fastest;
     Exchange exchange;
     const std::vector<std::size_t> order = steps_in_order();
-    double before = std::min(at_first[0], at_first[1]);
+    double before = current_ == fastest ? at_first[0] : at_first[1];
     for (int pass = 0; pass < kMostPasses && !exchange.was_time_up; ++pass) {
       double after = before;
       for (std::size_t i = 0; i < order.size(); ++i) {
@@ -65,8 +71,13 @@ class ProgramTrials {
     const std::vector<double> at_last = times({fastest, models, current_}, kTurnsToConfirm);
     exchange.fastest_us = at_last[0];
     exchange.models_us = at_last[1];
-    exchange.us = std::ranges::min(at_last);
-    exchange.kernels = exchange.us == at_last[0] ? fastest : exchange.us == at_last[1] ? models : current_;
+    exchange.kernels = fastest;
+    exchange.us = at_last[0];
+    for (const auto& [kernels, us] : {std::pair(models, at_last[1]), {current_, at_last[2]}}) {
+      if (us > kGain * exchange.us) continue;
+      exchange.kernels = kernels;
+      exchange.us = us;
+    }
     return exchange;
   }
 
@@ -168,30 +179,34 @@ std::string note_of(const Program& program, const Exchange& exchange) {
 }
 
 // Exchanges kernels in each program of the network, and takes into `tuned` what is faster. Returns a note for each.
-std::vector<std::string> exchange_kernels(const CompileResult& made, std::vector<TunedKernel>& tuned,
-                                          const TimeBudget& budget,
+std::vector<std::string> exchange_kernels(CompileResult made, std::vector<TunedKernel>& tuned, const TimeBudget& budget,
                                           const std::function<void(const CompileProgress&)>& progress,
                                           const NetworkTimer& time) {
-  // Not an owner: `made` outlives all that is loaded of it.
-  const std::shared_ptr<const Package> package(std::shared_ptr<void>(), &made.package);
-  std::vector<TunedKernel> exchanged = tuned;
+  const auto package = std::make_shared<const Package>(std::move(made.package));
   std::vector<std::string> notes;
-  for (std::size_t i = 0; i < made.package.manifest.programs.size(); ++i) {
-    const Program& program = made.package.manifest.programs[i];
+  for (std::size_t i = 0; i < package->manifest.programs.size(); ++i) {
+    const Program& program = package->manifest.programs[i];
+    std::vector<TunedKernel> exchanged = tuned;
     const std::vector<TunedKernel*> of_steps = tuned_of(program, exchanged);
     ProgramTrials trials(package, program, made.rivals.at(i), of_steps, time);
     if (!trials.have_rivals()) continue;
-    const Exchange exchange = trials.run(budget, [&](const std::string& step, int done, int all) {
-      if (progress) {
-        progress({0, all, 0, fmt::format("timed {} in the network ({} of {})", step, done, all)});
+    try {
+      const Exchange exchange = trials.run(budget, [&](const std::string& step, int done, int all) {
+        if (progress) progress({0, all, 0, fmt::format("timed {} in the network ({} of {})", step, done, all)});
+      });
+      for (std::size_t step = 0; step < exchange.kernels.size(); ++step) {
+        if (exchange.kernels[step] > 0) take(*of_steps[step], exchange.kernels[step] - 1);
       }
-    });
-    for (std::size_t step = 0; step < exchange.kernels.size(); ++step) {
-      if (exchange.kernels[step] > 0) take(*of_steps[step], exchange.kernels[step] - 1);
+      notes.push_back(note_of(program, exchange));
+      tuned = std::move(exchanged);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+      notes.push_back(
+          fmt::format("batch {}: the network was not timed as a whole, and has the kernels that are the fastest by "
+                      "themselves: {}",
+                      program.batch, error.what()));
     }
-    notes.push_back(note_of(program, exchange));
   }
-  tuned = std::move(exchanged);
   return notes;
 }
 
@@ -201,21 +216,20 @@ CompileResult compile_tuned(const Network& network, CompileOptions options, cons
                             const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time) {
   const bool has_rivals = std::ranges::any_of(options.tuned, [](const auto& tuned) { return !tuned.rivals.empty(); });
   std::vector<std::string> notes;
-  if (has_rivals && !network.separate && !options.chooses_together() && options.makes_package()) {
+  // Where activity maps lie follows from the kernels.
+  const bool may_exchange = !options.skip_dead_tiles && !options.chooses_together() && options.makes_package();
+  if (has_rivals && may_exchange && !network.separate) {
     // Stages are dumped of what is packed.
     CompileOptions with_rivals = options;
     with_rivals.dump_dir.reset();
     with_rivals.rivals = true;
     try {
-      const CompileResult made = compile_network(network, with_rivals, progress);
+      CompileResult made = compile_network(network, with_rivals, progress);
       const TimeBudget budget(kExchangeShare * tune_options.budget_s, tune_options.seconds);
-      notes = exchange_kernels(made, options.tuned, budget, progress, time);
+      notes = exchange_kernels(std::move(made), options.tuned, budget, progress, time);
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::device && error.kind() != ErrorKind::unsupported) throw;
-      notes = {
-          fmt::format("the network was not timed as a whole, and has the kernels that are the fastest by "
-                      "themselves: {}",
-                      error.what())};
+      if (error.kind() != ErrorKind::unsupported) throw;
+      notes = {fmt::format("kernels were not exchanged in the network: {}", error.what())};
     }
   }
   CompileResult result = compile_network(network, options, progress);

@@ -13,6 +13,7 @@
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;
@@ -108,16 +109,17 @@ TEST_CASE("zero skip: four pixels at once, where they lie together") {
   layer.shape.in_h = layer.shape.in_w = 4;
   const ProviderCheck check = with_zeros(0.5);
   const Network network = network_of(layer);
-  const Task task = task_of(network, network.operators.back(), check);
-  const auto quad_loads = [&](const Task& of) {
-    const std::vector<Candidate> made = find_provider(kName)->propose(of, {.plan = "pixels=4,quad_loads=1"});
-    return made.empty() ? 0 : parse_template_plan(made.front().plan).integers.at("quad_loads");
+  const auto propose = [&](const ProviderCheck& where) {
+    const Task task = task_of(network, network.operators.back(), where);
+    return find_provider(kName)->propose(task, {.plan = "pixels=4,quad_loads=1"});
   };
-  CHECK(quad_loads(task) == 1);
+  REQUIRE(propose(check).size() == 1);
+  CHECK(parse_template_plan(propose(check).front().plan).integers.at("quad_loads") == 1);
   CHECK(check_plan(layer, "pixels=4,quad_loads=1", check) == "");
   ProviderCheck misplaced = check;
   misplaced.before = 1;
-  CHECK(quad_loads(task_of(network, network.operators.back(), misplaced)) == 0);
+  CHECK_THAT(BURIN_THROWN(usage, propose(misplaced)).text,
+             burin_test::Contains("quad_loads=1: ") && Contains("do not fit"));
 }
 
 TEST_CASE("zero skip: the four pixels of a pool's window do not lie together") {

@@ -170,9 +170,10 @@ TEST_CASE("fully connected in tiles: a plan is chosen by what brief() says of it
       "buffers=4,cluster=2");
   CHECK(parse_template_plan(four.plan).launch().threads == 128);
   CHECK(of.run(four) == "");
-  // 24 threads are no whole warp; what is streamed has no tiles.
+  // 24 threads are no whole warp; what is streamed has no tiles, and at most eight images, which the best tile has not.
   for (const char* text :
-       {"feature_threads=4,image_threads=2,split_warps=3", "block_rows=4,images=8,threads=128,buffers=3"}) {
+       {"feature_threads=4,image_threads=2,split_warps=3", "block_rows=4,images=8,threads=128,buffers=3",
+        "block_rows=4,images=16,threads=128", "block_rows=2"}) {
     CHECK_THAT(BURIN_THROWN(usage, chosen(text)).text,
                burin_test::Contains("together with the best of its other choices they do not fit; choose these, too"));
   }

@@ -7,6 +7,7 @@
 #include "compiler/providers/template_provider.h"
 #include "compiler/providers/tile_choices.h"
 #include "ir/error.h"
+#include "ir/limits.h"
 
 namespace burin {
 namespace {
@@ -15,6 +16,11 @@ namespace {
 constexpr double kMostError = 0.25;
 
 bool may_have_tiles(const ConvLayer& layer, int tile) { return winograd_error(layer, tile) <= kMostError; }
+
+// Transformed weights are more than those of the layer.
+bool is_packable(const WinogradTiles& tiles, const ConvShape& shape) {
+  return tiles.panel_words(shape) <= kMaxPackageEntryBytes / kWordBytes - shape.out_channels;
+}
 
 // Rows of four outputs begin at multiples of four words.
 bool may_store_quads(const Task& task) {
@@ -85,7 +91,7 @@ class ConvWinogradProvider : public TemplateProvider {
     std::vector<Candidate> candidates;
     for (const WinogradTiles& tiles : winograd_tiles(task.layer->shape, task.batch, allowed, may_store_quads(task),
                                                      arch_of(task), static_cast<std::size_t>(options.count))) {
-      candidates.push_back(candidate(task, plan_of(task, tiles)));
+      if (is_packable(tiles, task.layer->shape)) candidates.push_back(candidate(task, plan_of(task, tiles)));
     }
     return candidates;
   }
@@ -103,7 +109,9 @@ class ConvWinogradProvider : public TemplateProvider {
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
     WinogradTiles tiles = winograd_tiles_of(chosen);
     if (tiles.tile != kVectorWords || !may_store_quads(task)) tiles.vector = 1;
-    return fits(tiles, arch_of(task)) && may_have_tiles(*task.layer, tiles.tile) ? plan_of(task, tiles) : start(task);
+    const bool can_be =
+        fits(tiles, arch_of(task)) && is_packable(tiles, task.layer->shape) && may_have_tiles(*task.layer, tiles.tile);
+    return can_be ? plan_of(task, tiles) : start(task);
   }
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
     return pack_points(*task.layer, winograd_tiles_of(plan));

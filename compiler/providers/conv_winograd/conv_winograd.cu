@@ -17,6 +17,7 @@
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_winograd/conv_winograd.def"
 #include "templates/kernels/cluster_sums.h"
 #include "templates/kernels/function.h"
+#include "templates/kernels/register_tiles.h"
 #include "templates/kernels/residual.h"
 
 constexpr i32 kMaxTile = 4, kMaxSide = 6, kMaxPoints = 4, kMaxOutputQuads = 4, kMaxTileQuads = 2;
@@ -126,16 +127,8 @@ BURIN_DEVICE void change_both_ways(Patch& patch, i32 rows, Change change) {
 
 // ---- copies and loads
 BURIN_DEVICE void copy_weights(const float* weights, u32 slice, u32 buffer) {
-  const u32 pieces = weight_words() / kQuadWords, thread = burin_dev_thread();
   const float* from = weights + static_cast<i64>(output_block() * slices() + slice) * weight_words();
-#pragma unroll
-  for (u32 first = 0; first < pieces; first += block_threads()) {
-    const bool all = first + block_threads() <= pieces;
-    if (!all && first + thread >= pieces) continue;
-    const u32 bytes = kQuadWords * kWordBytes;
-    burin_dev_copy_async4(buffer + thread * bytes, first * bytes, from, bytes_of(thread * kQuadWords) + first * bytes,
-                          1);
-  }
+  copy_panel(from, weight_words(), buffer);
 }
 
 // The patches that a thread transforms: of one tile, and in each slice of one channel.

@@ -135,7 +135,10 @@ class LinearProvider : public TemplateProvider {
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
     if (has_tiles(chosen)) return tiled(task, layer_tiles_of(chosen));
     const LaunchGeometry& launch = chosen.launch();
-    return streamed(task, {chosen.integers.at("block_rows"), launch.tile_images, launch.threads});
+    const Streaming streaming = {chosen.integers.at("block_rows"), launch.tile_images, launch.threads};
+    // Each output is one thread's in the end.
+    const bool fits = streaming.images <= kMaxImages && streaming.rows * streaming.images <= streaming.threads;
+    return fits ? streamed(task, streaming) : start(task);
   }
 
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
