@@ -12,7 +12,7 @@
 namespace burin {
 namespace {
 
-// Of the tolerance, what the estimate of the worst error may be: what inputs do to it is not known.
+// The estimate of the worst error may be this share of the tolerance: what inputs do to it is not known.
 constexpr double kMostError = 0.25;
 
 bool may_have_tiles(const ConvLayer& layer, int tile) { return winograd_error(layer, tile) <= kMostError; }

@@ -156,7 +156,7 @@ std::optional<std::size_t> run_of_input(const Box& box, const Task& task) {
   return nearest;
 }
 
-// Of tiles along an axis: some, or all of it, whose rows then are one run where they are neighbours.
+// Tiles have some of an axis, or all of it, whose rows then are one run where they are neighbours.
 std::vector<int> tile_widths(std::int64_t extent) {
   constexpr std::int64_t kMost = 256;
   std::vector<int> widths;
@@ -296,7 +296,7 @@ class CopyProvider : public PlainProvider {
     launch.shared_bytes = tile.shared_bytes();
   }
 
-  // Of an image, or of those that lie side by side.
+  // Counts the tiles of an image, or of those that lie side by side.
   static std::int64_t tiles_of(const Box& box, std::size_t in_axis, const CopyTile& tile) {
     std::int64_t tiles = 1;
     for (std::size_t i = 0; i < box.axes.size(); ++i) {

@@ -109,7 +109,7 @@ class LayerTileSearch {
 
 }  // namespace
 
-// Sums, what is multiplied next, and others.
+// A thread holds sums, what it multiplies next, and others.
 int registers_of(const LayerTiles& tiles) {
   constexpr int kOthers = 32;
   return sums_of_thread(tiles) + 2 * LayerTiles::kQuad * (tiles.feature_quads + tiles.image_quads) + kOthers;

@@ -40,7 +40,7 @@ struct LayerTiles {
 // Whether the template has such tiles, and a block of them fits a multiprocessor.
 bool fits(const LayerTiles& tiles, ElementType storage, const ArchSpec& arch);
 
-// What a thread has at most.
+// The registers that a thread has at most.
 int registers_of(const LayerTiles& tiles);
 
 // The time of one launch in us.

@@ -72,7 +72,7 @@ LayerTiles layer_tiles_of(const TemplatePlan& plan) {
   return tiles;
 }
 
-// Of a block whose weights are streamed.
+// How a block streams its weights.
 struct Streaming {
   int rows, images, threads;
 };
@@ -156,7 +156,7 @@ class LinearProvider : public TemplateProvider {
   }
 
  private:
-  // What both ways have.
+  // Starts what both ways have in common.
   TemplatePlan begin(const Task& task) const {
     const Linear& op = *task.get<Linear>();
     TemplatePlan plan = start(task);
@@ -199,7 +199,7 @@ class LinearProvider : public TemplateProvider {
     return plan;
   }
 
-  // Without constants where the tiles do not fit.
+  // The plan has no constants where the tiles do not fit.
   TemplatePlan tiled(const Task& task, const LayerTiles& tiles) const {
     const Linear& op = *task.get<Linear>();
     if (!fits(tiles, task.linear_storage, arch_of(task))) return start(task);
