@@ -54,13 +54,13 @@ CompileResult tune_and_compile(const Network& network, CompileOptions options, c
                                  .providers = tunable_providers(settings),
                                  .anew = settings.tune_anew};
   check_options(network, options);
-  const NetworkTimer time = network_timer(options.archs);
   check_assembler({});
-  // It has a timer of its own, since that keeps networks loaded.
+  // A timer keeps the networks of its last call loaded, so that this one ends with the call.
   TimedSiblings siblings = time_siblings(network, options, watch.compiling, network_timer(options.archs));
   options.siblings_apart = std::move(siblings.apart);
   TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);
   options.tuned = std::move(tuned.kernels);
+  const NetworkTimer time = network_timer(options.archs);
   CompileResult result = compile_tuned(network, std::move(options), tune_options, watch.compiling, time);
   std::ranges::move(tuned.notes, std::back_inserter(siblings.notes));
   result.notes.insert(result.notes.begin(), siblings.notes.begin(), siblings.notes.end());

@@ -52,6 +52,25 @@ BURIN_DEVICE void add_products(TileSums<kMaxRowQuads, kMaxColQuads>& sums, u32 r
   }
 }
 
+// Leaves a thread's sums in shared memory: rows of columns, `pitch` words apart; its quads lie `row_step` rows and
+// `col_step` columns apart. All but `base` are constants.
+template <u32 kMaxRowQuads, u32 kMaxColQuads>
+BURIN_DEVICE void leave_sums(const TileSums<kMaxRowQuads, kMaxColQuads>& sums, u32 row_quads, u32 col_quads,
+                             u32 row_step, u32 col_step, u32 pitch, u32 base, u32 offset) {
+#pragma unroll
+  for (u32 row = 0; row < kMaxRowQuads; ++row) {
+#pragma unroll
+    for (u32 i = 0; i < kQuadWords; ++i) {
+#pragma unroll
+      for (u32 col = 0; col < kMaxColQuads; ++col) {
+        if (row >= row_quads || col >= col_quads) continue;
+        const u32 word = (row * row_step + i) * pitch + col * col_step;
+        burin_dev_shared_store4(base, offset + word * kWordBytes, sums.of[row][i][col]);
+      }
+    }
+  }
+}
+
 // Starts copying what lies side by side, `words` words (a constant, a multiple of four), to shared memory: a share for
 // each thread of the block.
 BURIN_DEVICE void copy_panel(const float* from, u32 words, u32 shared) {

@@ -161,18 +161,8 @@ BURIN_DEVICE void multiply(const ThreadTile& own, u32 buffer, Sums& sums) {
 BURIN_DEVICE void leave(const ThreadTile& own, const Sums& sums) {
   const u32 first = own.split * tile_outputs() + own.output;
   const u32 base = kSharedStart + (first * tile_pixels() + own.pixel) * kWordBytes;
-#pragma unroll
-  for (i32 a = 0; a < kMaxOutputQuads; ++a) {
-#pragma unroll
-    for (u32 i = 0; i < kQuadWords; ++i) {
-#pragma unroll
-      for (i32 b = 0; b < kMaxPixelQuads; ++b) {
-        if (a >= output_quads() || b >= pixel_quads()) continue;
-        const u32 output = a * output_threads() * kQuadWords + i, pixel = b * pixel_threads() * kQuadWords;
-        burin_dev_shared_store4(base, (output * tile_pixels() + pixel) * kWordBytes, sums.of[a][i][b]);
-      }
-    }
-  }
+  leave_sums(sums, output_quads(), pixel_quads(), output_threads() * kQuadWords, pixel_threads() * kQuadWords,
+             tile_pixels(), base, 0);
 }
 
 // Whether the tile has an output at `step + mine`, where `mine` is less than a step.

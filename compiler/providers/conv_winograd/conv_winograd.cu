@@ -195,7 +195,7 @@ BURIN_DEVICE void leave_patch(Patch& patch, u32 buffer) {
 
 // ---- sums
 struct Sums {
-  f32x4 of[kMaxPoints][kMaxOutputQuads][kQuadWords][kMaxTileQuads];  // point, quad of outputs, output, quad of tiles
+  TileSums<kMaxOutputQuads, kMaxTileQuads> of[kMaxPoints];
 };
 
 // A thread's first point, output and tile. Its points lie as many apart as there are groups of threads; its quads a
@@ -212,6 +212,7 @@ BURIN_DEVICE Share share_of_thread() {
 }
 
 BURIN_DEVICE void multiply(const Share& own, u32 buffer, Sums& sums) {
+  constexpr u32 kQuadBytes = kQuadWords * kWordBytes;
   const u32 first_row = own.point * slice_channels();
   const u32 weights = buffer + (first_row * block_outputs() + own.output) * kWordBytes;
   const u32 patches = buffer + (weight_words() + first_row * block_tiles() + own.tile) * static_cast<u32>(kWordBytes);
@@ -221,31 +222,15 @@ BURIN_DEVICE void multiply(const Share& own, u32 buffer, Sums& sums) {
     for (u32 point = 0; point < static_cast<u32>(kMaxPoints); ++point) {
       if (point >= static_cast<u32>(points())) continue;
       const u32 row = point * point_groups() * slice_channels() + channel;
-      f32x4 w[kMaxOutputQuads], x[kMaxTileQuads];
-#pragma unroll
-      for (i32 a = 0; a < kMaxOutputQuads; ++a) {
-        if (a >= output_quads()) continue;
-        w[a] =
-            burin_dev_shared_load4(weights, (row * block_outputs() + a * output_threads() * kQuadWords) * kWordBytes);
-      }
-#pragma unroll
-      for (i32 b = 0; b < kMaxTileQuads; ++b) {
-        if (b >= tile_quads()) continue;
-        x[b] = burin_dev_shared_load4(patches, (row * block_tiles() + b * tile_threads() * kQuadWords) * kWordBytes);
-      }
-#pragma unroll
-      for (i32 a = 0; a < kMaxOutputQuads; ++a) {
-#pragma unroll
-        for (u32 i = 0; i < kQuadWords; ++i) {
-#pragma unroll
-          for (i32 b = 0; b < kMaxTileQuads; ++b) {
-            if (a >= output_quads() || b >= tile_quads()) continue;
-            f32x4& sum = sums.of[point][a][i][b];
-#pragma unroll
-            for (u32 j = 0; j < kQuadWords; ++j) sum[j] = __builtin_fmaf(w[a][i], x[b][j], sum[j]);
-          }
-        }
-      }
+      add_products(
+          sums.of[point], output_quads(), tile_quads(), 1,
+          [&](u32, f32x4(&quads)[kMaxOutputQuads]) BURIN_INLINED {
+            load_quads(weights, row * block_outputs() * kWordBytes, output_threads() * kQuadBytes, output_quads(),
+                       quads);
+          },
+          [&](u32, f32x4(&quads)[kMaxTileQuads]) BURIN_INLINED {
+            load_quads(patches, row * block_tiles() * kWordBytes, tile_threads() * kQuadBytes, tile_quads(), quads);
+          });
     }
   }
 }
@@ -255,19 +240,9 @@ BURIN_DEVICE void leave(const Share& own, const Sums& sums) {
   const u32 base = kSharedStart + (own.point * items() + own.output * block_tiles() + own.tile) * kWordBytes;
 #pragma unroll
   for (u32 point = 0; point < static_cast<u32>(kMaxPoints); ++point) {
-#pragma unroll
-    for (i32 a = 0; a < kMaxOutputQuads; ++a) {
-#pragma unroll
-      for (u32 i = 0; i < kQuadWords; ++i) {
-#pragma unroll
-        for (i32 b = 0; b < kMaxTileQuads; ++b) {
-          if (point >= static_cast<u32>(points()) || a >= output_quads() || b >= tile_quads()) continue;
-          const u32 output = a * output_threads() * kQuadWords + i, tile = b * tile_threads() * kQuadWords;
-          const u32 word = point * point_groups() * items() + output * block_tiles() + tile;
-          burin_dev_shared_store4(base, word * kWordBytes, sums.of[point][a][i][b]);
-        }
-      }
-    }
+    if (point >= static_cast<u32>(points())) continue;
+    leave_sums(sums.of[point], output_quads(), tile_quads(), output_threads() * kQuadWords, tile_threads() * kQuadWords,
+               block_tiles(), base, point * point_groups() * items() * kWordBytes);
   }
 }
 
@@ -374,16 +349,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   const Share own = share_of_thread();
   Sums sums;
 #pragma unroll
-  for (i32 point = 0; point < kMaxPoints; ++point) {
-#pragma unroll
-    for (i32 a = 0; a < kMaxOutputQuads; ++a) {
-#pragma unroll
-      for (u32 i = 0; i < kQuadWords; ++i) {
-#pragma unroll
-        for (i32 b = 0; b < kMaxTileQuads; ++b) sums.of[point][a][i][b] = {0, 0, 0, 0};
-      }
-    }
-  }
+  for (i32 point = 0; point < kMaxPoints; ++point) clear(sums.of[point]);
   burin_dev_await_launch();
   Patch patch;
   if (begin < end) load_patch(input, source, begin, patch);
