@@ -21,7 +21,7 @@ using StepRivals = std::vector<std::string>;
 
 struct CompileResult {
   Package package;
-  // Of each of the package's programs, those of its steps; empty where CompileOptions::rivals does not ask for them.
+  // Each of the package's programs has those of its steps; empty where CompileOptions::rivals does not ask for them.
   std::vector<std::vector<StepRivals>> rivals;
   std::vector<std::string> notes;
   bool stopped_early = false;

@@ -94,7 +94,7 @@ class Elimination {
     tables_.push_back(std::move(table));
   }
 
-  // Of the costs of a variable with those that it shares any with; nothing: more than are left.
+  // Counts the costs of a variable with those that it shares any with; nothing: they are more than are left.
   std::optional<std::int64_t> entries_of(int variable) const {
     std::int64_t entries = values(variable);
     for (const int other : neighbours_[at(variable)]) {
@@ -224,7 +224,7 @@ class Elimination {
   std::vector<bool> is_left_;              // of each variable
   std::vector<std::set<int>> neighbours_;  // of those that are left: others that are in tables with them
   std::vector<Table> tables_;              // the problem's first, then one for each variable that was taken out
-  // Of those that are left: tables of others that are left; of those that were taken out: that were replaced then.
+  // A variable that is left has tables of others that are left; one that was taken out, those that were replaced then.
   std::vector<std::vector<std::size_t>> tables_of_;
   std::vector<int> order_;  // of those that were taken out
   std::vector<int> chosen_;
