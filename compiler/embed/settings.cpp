@@ -54,7 +54,7 @@ CompileResult tune_and_compile(const Network& network, CompileOptions options, c
                                  .providers = tunable_providers(settings),
                                  .anew = settings.tune_anew};
   check_options(network, options);
-  check_assembler({});
+  check_can_measure(options.archs);
   // A timer keeps the networks of its last call loaded, so that this one ends with the call.
   TimedSiblings siblings = time_siblings(network, options, watch.compiling, network_timer(options.archs));
   options.siblings_apart = std::move(siblings.apart);

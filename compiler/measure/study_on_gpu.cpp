@@ -15,8 +15,8 @@ namespace burin {
 
 std::vector<std::string> study_on_gpu(Study& study, StudyOptions options, const StudyWatch& watch) {
   const MeasuringCommand command{"study", "--estimate goes by the cost models, which need none"};
+  check_can_measure(options.compile.archs, command);
   GpuMeasurer measurer(options.compile.archs, command);
-  check_assembler(command);
   std::vector<std::string> notes;
   if (options.compile.libraries) {
     const std::string missing = measurer.missing_library();

@@ -155,7 +155,8 @@ bool GpuMeasurer::usable() {
   }
 }
 
-void check_assembler(const MeasuringCommand& command) {
+void check_can_measure(const std::vector<std::string>& archs, const MeasuringCommand& command) {
+  open_one_of(archs, command);
   if (find_assembler().kind != AssemblerInfo::Kind::none) return;
   fail(ErrorKind::unsupported, "{} measures machine code, and there is no assembler: {}", command.name,
        find_assembler().note);
@@ -163,13 +164,13 @@ void check_assembler(const MeasuringCommand& command) {
 
 TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& options, const TuneOptions& tune_options,
                          const std::function<void(const TuneProgress&)>& progress) {
+  check_can_measure(options.archs);
   GpuMeasurer measurer(options.archs);
   TunedNetwork network;
   if (options.libraries) {
     const std::string missing = measurer.missing_library();
     if (!missing.empty()) network.notes.push_back(fmt::format("tune measures no call of a library: {}", missing));
   }
-  check_assembler({});
   const std::string arch = measurer.device().arch;
   const TuningTasks tuning = tuning_tasks(graphs, options);
   const std::vector<Task>& tasks = tuning.tasks;

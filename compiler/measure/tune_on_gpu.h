@@ -48,8 +48,9 @@ class GpuMeasurer : public Measurer {
   std::string libraries_;  // "cuDNN 9.19.0"
 };
 
-// Throws Error(unsupported) where nothing makes the machine code that would be measured.
-void check_assembler(const MeasuringCommand& command);
+// Throws what a measurement would, before the work that leads to it: Error(device) without a GPU of one of `archs`,
+// Error(unsupported) where nothing makes the machine code that would be measured.
+void check_can_measure(const std::vector<std::string>& archs, const MeasuringCommand& command = {});
 
 // Kernels for all convolutions and fully connected layers of `graphs` and options.batches, as many as the time suffices
 // for. Throws Error(device) without a GPU of one of options.archs, Error(unsupported) without an assembler. `progress`
