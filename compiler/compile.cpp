@@ -63,7 +63,7 @@ std::vector<std::vector<StepRivals>> rivals_of(const KernelJobs& jobs,
 // What a network takes with its kernels on the device, for the architecture on which it is most.
 std::int64_t device_bytes(const Manifest& manifest, const CompileOptions& options) {
   std::int64_t most = 0;
-  for (const std::string& arch : options.cubin_archs.empty() ? options.archs : options.cubin_archs) {
+  for (const std::string& arch : options.archs_of_cubins()) {
     most = std::max(most, device_memory(manifest, arch).sum.total());
   }
   return most;

@@ -143,8 +143,7 @@ std::optional<PackagedKernel> KernelCache::find(const std::string& key) const {
   try {
     Package package = read_package(path.string());
     if (package.manifest.kernels.size() != 1 || package.manifest.source != source_of(key)) return std::nullopt;
-    PackagedKernel kernel{std::move(package.manifest.kernels.front()), {}, {}};
-    for (const auto& [name, file] : package.files) kernel.files.emplace_back(name, *file.content());
+    PackagedKernel kernel = only_kernel(package);
     fs::last_write_time(path, fs::file_time_type::clock::now(), error);
     return kernel;
   } catch (const Error&) {
@@ -278,10 +277,10 @@ void KernelCache::store_choice(const std::string& key, const Choice& choice) con
   write_text(choice_path(key), fmt::format("{}\n{}", content_hash({key, text}), text));
 }
 
-std::string kernel_key(const Task& task, const Candidate& candidate, const std::string& symbol,
-                       const CompileOptions& options) {
-  return content_hash({program_hash(), assembler_text(), options.keep_ptx ? "ptx" : "", symbol, task_hash(task),
-                       candidate.provider, candidate.plan});
+std::string kernel_key(const Task& task, const Candidate& candidate, const CompileOptions& options) {
+  const std::string archs = fmt::format("{}", fmt::join(options.archs_of_cubins(), ","));
+  return content_hash({program_hash(), assembler_text(), options.keep_ptx ? "ptx" : "", archs, candidate.symbol,
+                       task_hash(task), candidate.provider, candidate.plan});
 }
 
 std::string task_key(const Task& task, const std::string& others) {

@@ -66,9 +66,8 @@ std::string content_hash(const std::vector<std::string_view>& parts);
 std::string source_hash(const Task& task, const std::string& plan, const std::string& edited);
 
 // Names all that a kernel's code depends on: this program, its assembler, the task with its weights, the plan, the
-// symbol and the options. What was measured is not part of it.
-std::string kernel_key(const Task& task, const Candidate& candidate, const std::string& symbol,
-                       const CompileOptions& options);
+// symbol and the options. What was measured is not part of it, nor what the kernel is called in a package.
+std::string kernel_key(const Task& task, const Candidate& candidate, const CompileOptions& options);
 
 // Names all that a task's kernels depend on beside their plans: this program, its assembler, and the task with its
 // weights and the zeros of its input. `others`: what else the entry depends on.

@@ -48,8 +48,13 @@ std::string add_data(PackagedKernel& kernel, const std::string& folder, std::str
   return path;
 }
 
-void add_file(PackagedKernel& kernel, BinaryKind kind, const std::string& arch, const std::string& path,
-              std::string content) {
+std::string path_of_code(const std::string& symbol, BinaryKind kind, const std::string& arch) {
+  if (kind == BinaryKind::ptx) return fmt::format("kernels/{}.ptx", symbol);
+  return fmt::format("kernels/{}.{}.cubin", symbol, arch);
+}
+
+void add_file(PackagedKernel& kernel, BinaryKind kind, const std::string& arch, std::string content) {
+  const std::string path = path_of_code(kernel.kernel.symbol, kind, arch);
   KernelBinary& binary = kernel.kernel.binaries.emplace_back();
   binary.kind = kind;
   binary.arch = arch;
@@ -59,13 +64,22 @@ void add_file(PackagedKernel& kernel, BinaryKind kind, const std::string& arch, 
 }
 
 void add_cubin(PackagedKernel& kernel, const std::string& arch, AssembledKernel assembled) {
-  const std::string path = "kernels/" + kernel.kernel.symbol + "." + arch + ".cubin";
-  add_file(kernel, BinaryKind::cubin, arch, path, std::move(assembled.cubin));
+  add_file(kernel, BinaryKind::cubin, arch, std::move(assembled.cubin));
   KernelBinary& binary = kernel.kernel.binaries.back();
   binary.registers = assembled.registers;
   binary.spill_bytes = assembled.spill_bytes;
   binary.stack_bytes = assembled.stack_bytes;
   binary.code_bytes = assembled.code_bytes;
+}
+
+// Its code stays as it is, so that what a kernel is called in one package has no part in how it is compiled.
+void rename(PackagedKernel& kernel, const std::string& symbol) {
+  kernel.kernel.entry = std::exchange(kernel.kernel.symbol, symbol);
+  for (KernelBinary& binary : kernel.kernel.binaries) {
+    const auto file = std::ranges::find(kernel.files, binary.path, &std::pair<std::string, std::string>::first);
+    BURIN_CHECK(file != kernel.files.end(), "kernel {} has no file {}", symbol, binary.path);
+    file->first = binary.path = path_of_code(symbol, binary.kind, binary.arch);
+  }
 }
 
 // Assembles PTX that burin made: an assembler that refuses it is at fault, not the user's input.
@@ -87,11 +101,10 @@ std::string tool_version() {
   return fmt::format("{}, LLVM {}.{}.{}", BURIN_VERSION, major, minor, patch);
 }
 
-PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, const Recipe& recipe,
-                               const std::string& symbol) {
+PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, const Recipe& recipe) {
   PackagedKernel made;
   Kernel& kernel = made.kernel;
-  kernel.symbol = symbol;
+  kernel.symbol = candidate.symbol;
   kernel.op = task.name;
   kernel.kind = task.kind;
   kernel.provider = candidate.provider;
@@ -134,15 +147,15 @@ void note_choice(Kernel& kernel, const Task& task, const Candidate& candidate, c
   kernel.predicted_us = tuned->evidence.candidates.at(static_cast<std::size_t>(tuned->evidence.chosen)).predicted_us;
 }
 
-std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& candidate, const std::string& symbol,
-                                          const CompileOptions& options, const Reentry& reentry,
-                                          const std::optional<std::string>& dump_folder) {
+std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& candidate, const CompileOptions& options,
+                                          const Reentry& reentry, const std::optional<std::string>& dump_folder) {
+  const std::string& symbol = candidate.symbol;
   Observer observer(dump_folder, options.stop_after);
   if (observer.observe("layer", "10-layer.txt", [&] { return print(task); })) return std::nullopt;
   if (observer.observe("pattern", "20-pattern.txt", [&] { return print_pattern(task); })) return std::nullopt;
 
   const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
-  PackagedKernel made = describe_kernel(task, candidate, recipe, symbol);
+  PackagedKernel made = describe_kernel(task, candidate, recipe);
   Kernel& kernel = made.kernel;
   const auto multiplied = [&] { return kernel.layer ? multiplied_text(*kernel.layer) : std::string(); };
   if (observer.observe("plan", "30-plan.txt", [&] { return candidate.plan; }, multiplied)) return std::nullopt;
@@ -155,7 +168,7 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   kernel.edited = !reentry.module_text.empty() || !reentry.ptx.empty();
   if (kernel.edited) kernel.call.reset();
   kernel.source_hash = source_hash(task, candidate.plan, reentry.module_text + reentry.ptx);
-  const std::string ptx_arch = lowest_arch(options.archs), path = "kernels/" + symbol;
+  const std::string ptx_arch = lowest_arch(options.archs);
   std::string ptx = edited_ptx(reentry, symbol);
   if (!reentry.module_text.empty()) {
     ptx = ptx_of_edited(reentry, symbol, ptx_arch, kernel.owner());
@@ -174,7 +187,7 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   if (observer.observe("ptx", "60-kernel.ptx", [&] { return ptx; })) return std::nullopt;
 
   if (find_assembler().kind != AssemblerInfo::Kind::none) {
-    for (std::string arch : options.cubin_archs.empty() ? options.archs : options.cubin_archs) {
+    for (std::string arch : options.archs_of_cubins()) {
       if (arch == ptx_arch) arch = code_for;
       add_cubin(made, arch,
                 kernel.edited ? assemble_edited(reentry, ptx, arch, symbol, kernel.owner())
@@ -183,7 +196,7 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   }
   observer.observe("cubin", "70-kernel.json", [&] { return kernel_report(kernel, ptx); });
   if (options.keep_ptx || kernel.binaries.empty()) {
-    add_file(made, BinaryKind::ptx, code_for, path + ".ptx", std::move(ptx));
+    add_file(made, BinaryKind::ptx, code_for, std::move(ptx));
   }
   return made;
 }
@@ -199,12 +212,11 @@ MadeKernels make_kernels(const std::vector<KernelJob>& jobs, const CompileOption
   const auto make = [&](std::size_t i) {
     const auto& [task, candidate, compared, suffix, folder, work] = jobs[i];
     std::optional<PackagedKernel>& kernel = made.kernels[i];
-    const std::string symbol = candidate.symbol + suffix;
     const bool edited = reentry.is_for(task);
     // Whoever wants to see or to change the stages gets a kernel that goes through them.
     const bool uses_cache = options.cache != nullptr && options.cache->keeps_kernels() && !options.dump_dir &&
                             !options.stop_after && !edited;
-    const std::string key = uses_cache ? kernel_key(task, candidate, symbol, options) : "";
+    const std::string key = uses_cache ? kernel_key(task, candidate, options) : "";
     if (uses_cache) kernel = options.cache->find(key);
     const bool found = kernel.has_value();
     bool stored = true;
@@ -213,9 +225,10 @@ MadeKernels make_kernels(const std::vector<KernelJob>& jobs, const CompileOption
     } else {
       std::optional<std::string> dump_folder;
       if (options.dump_dir) dump_folder = (std::filesystem::path(*options.dump_dir) / folder).string();
-      kernel = make_kernel(task, candidate, symbol, options, edited ? reentry : Reentry{}, dump_folder);
+      kernel = make_kernel(task, candidate, options, edited ? reentry : Reentry{}, dump_folder);
       if (uses_cache) stored = options.cache->store(key, *kernel);
     }
+    if (kernel && !suffix.empty()) rename(*kernel, candidate.symbol + suffix);
     const std::lock_guard lock(mutex);
     if (!stored) made.cache_failed = true;
     ++done;
@@ -241,17 +254,40 @@ MadeKernels make_kernels(const std::vector<KernelJob>& jobs, const CompileOption
   return made;
 }
 
-Package compile_candidate(const Task& task, const Candidate& candidate, const CompileOptions& options,
-                          const std::string& arch) {
+namespace {
+
+// What a candidate is compiled with that is measured on `arch`.
+CompileOptions options_of_candidates(const CompileOptions& options, const std::string& arch) {
   CompileOptions alone;
   alone.archs = options.archs;
   alone.cubin_archs = {arch};
+  return alone;
+}
+
+}  // namespace
+
+Package compile_candidate(const Task& task, const Candidate& candidate, const CompileOptions& options,
+                          const std::string& arch) {
+  const CompileOptions alone = options_of_candidates(options, arch);
   Package package;
   package.manifest.tool_version = tool_version();
   package.manifest.source = candidate.symbol;
-  add_kernel(package, *make_kernel(task, candidate, candidate.symbol, alone, {}, std::nullopt));
+  add_kernel(package, *make_kernel(task, candidate, alone, {}, std::nullopt));
   package.manifest.programs = {program_of(package.manifest.kernels.front(), task.batch)};
   return package;
+}
+
+void keep_candidate(const Task& task, const Candidate& candidate, const CompileOptions& options,
+                    const std::string& arch, const Package& compiled) {
+  if (options.cache == nullptr || !options.cache->keeps_kernels()) return;
+  options.cache->store(kernel_key(task, candidate, options_of_candidates(options, arch)), only_kernel(compiled));
+}
+
+PackagedKernel only_kernel(const Package& package) {
+  BURIN_CHECK(package.manifest.kernels.size() == 1, "{} kernels in place of one", package.manifest.kernels.size());
+  PackagedKernel kernel{package.manifest.kernels.front(), {}, {}};
+  for (const auto& [name, file] : package.files) kernel.files.emplace_back(name, *file.content());
+  return kernel;
 }
 
 namespace {

@@ -28,17 +28,15 @@ std::string tool_version();
 
 void add_kernel(Package& package, PackagedKernel kernel);
 
-// What is made of the candidate, beside its code. `symbol`: its own, and what tells it apart from others.
-PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, const Recipe& recipe,
-                               const std::string& symbol);
+// What is made of the candidate, beside its code.
+PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, const Recipe& recipe);
 
 // What was predicted of the kernel, and what was measured.
 void note_choice(Kernel& kernel, const Task& task, const Candidate& candidate, const CompileOptions& options);
 
 // The stages, each observed. Nothing when --stop-after stopped it.
-std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& candidate, const std::string& symbol,
-                                          const CompileOptions& options, const Reentry& reentry,
-                                          const std::optional<std::string>& dump_folder);
+std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& candidate, const CompileOptions& options,
+                                          const Reentry& reentry, const std::optional<std::string>& dump_folder);
 
 // All kernels of a compilation.
 struct MadeKernels {
@@ -55,6 +53,14 @@ MadeKernels make_kernels(const std::vector<KernelJob>& jobs, const CompileOption
 // `arch`: the one of the options' architectures that it is measured on. Throws Error. Thread-safe.
 Package compile_candidate(const Task& task, const Candidate& candidate, const CompileOptions& options,
                           const std::string& arch);
+
+// Leaves what compile_candidate() made in the options' cache, where make_kernels() finds it if it is to make the same
+// machine code.
+void keep_candidate(const Task& task, const Candidate& candidate, const CompileOptions& options,
+                    const std::string& arch, const Package& compiled);
+
+// The kernel of a package that has no other.
+PackagedKernel only_kernel(const Package& package);
 
 // The module of a kernel, made anew from what a package holds of it: so no package brings code for the host. Bitcode is
 // for the host executor. Throws Error(unsupported) for a kernel that a person edited, Error(bad_input) for one whose

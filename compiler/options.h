@@ -140,6 +140,7 @@ struct CompileOptions {
   int jobs = 0;                              // threads; 0: as many as there are processors
   bool keep_ptx = true;                      // also of kernels with machine code for all architectures
 
+  const std::vector<std::string>& archs_of_cubins() const { return cubin_archs.empty() ? archs : cubin_archs; }
   // Those that the graph is simplified for.
   const std::vector<int>& graph_batches() const { return asked_batches.empty() ? batches : asked_batches; }
   // Whether the kernels of a network are chosen together (compiler/choose/network_choice.h).

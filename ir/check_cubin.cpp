@@ -22,9 +22,9 @@ std::vector<std::string> verify(const Kernel& kernel, const KernelBinary& binary
   if (!arch || arch->compute != info.compute) {
     faults.add("it is for sm_{}, and said to be for {}", info.compute, printable(binary.arch));
   }
-  const CubinFunction* entry = info.find(kernel.symbol);
+  const CubinFunction* entry = info.find(kernel.entry_name());
   if (entry == nullptr || !entry->entry) {
-    faults.add("it has no kernel '{}'; its kernels: {}", printable(kernel.symbol), info.entries());
+    faults.add("it has no kernel '{}'; its kernels: {}", printable(kernel.entry_name()), info.entries());
     return faults.take();
   }
   const std::vector<CubinParameter>& parameters = entry->parameters;

@@ -209,7 +209,8 @@ struct KernelFunction {
 };
 
 struct Kernel {
-  std::string symbol;
+  std::string symbol;    // unique in its package
+  std::string entry;     // the function in its code; empty: it is called like the kernel
   std::string op;        // the operator that it computes; of a copy, its tensor
   std::string kind;      // kind_name() of the operator, or kCopyKind
   std::string provider;  // who made it
@@ -236,6 +237,7 @@ struct Kernel {
   // edited is what that person wants to see run.
   std::optional<LibraryCall> call;
 
+  const std::string& entry_name() const { return entry.empty() ? symbol : entry; }
   // The provider that made its code, and the plan of that: of a kernel with a call, the part that is burin's own.
   std::string own_provider() const;
   std::string own_plan() const;

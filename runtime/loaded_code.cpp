@@ -182,7 +182,7 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
     module->device = device.state();
     load_module(*module, *code, what);
     const DriverTable& driver = *module->device->driver;
-    check(driver, driver.cuModuleGetFunction(&module->function, module->module, kernel.symbol.c_str()),
+    check(driver, driver.cuModuleGetFunction(&module->function, module->module, kernel.entry_name().c_str()),
           "cuModuleGetFunction", what);
     if (binary.kind == BinaryKind::ptx) check_parameters(*module, kernel.form, what);
     configure_function(*module, kernel.form.launch, what);

@@ -1,7 +1,6 @@
 // burin compile, and burin tune, which goes by measurements: a model or weights in, a package out.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -9,6 +8,7 @@
 
 #include "compiler/choose/choose.h"
 #include "compiler/cli/arguments.h"
+#include "compiler/cli/cache_arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/files.h"
@@ -32,12 +32,6 @@
 
 namespace burin {
 namespace {
-
-struct CacheArguments {
-  bool off = false;
-  std::optional<std::string> folder;
-  int limit_gib = 4;
-};
 
 struct CompileArguments {
   const CLI::App* command = nullptr;  // says what was given
@@ -149,7 +143,7 @@ void check_effects(const CompileArguments& arguments) {
   }
   if (!options.from_file) refuse_given(command, {"--no-verify"}, "it is for --from, and nothing was edited");
   const std::vector<std::string> of_cache = {"--cache", "--cache-limit"};
-  if (arguments.cache.off) refuse_given(command, of_cache, "--no-cache uses no cache");
+  arguments.cache.check(command);
   for (const std::string option : {"--dump-dir", "--stop-after"}) {
     if (command.count(option) == 0 || tunes(arguments)) continue;  // times are taken from it all the same
     refuse_given(command, of_cache, fmt::format("{} makes every kernel anew, and uses no cache", option));
@@ -174,25 +168,6 @@ void check_outputs(const CompileArguments& arguments, const std::string& output)
     check_output_file(arguments.output ? "--output" : "--output, by default", output, inputs);
   }
   if (options.dump_dir) check_output_folder("--dump-dir", *options.dump_dir);
-  if (arguments.cache.folder) check_output_folder("--cache", *arguments.cache.folder);
-}
-
-// Where kernels are kept between compilations: --cache, else BURIN_CACHE ("off": nowhere), else the user's cache
-// folder; "": nowhere.
-std::string cache_folder(const CacheArguments& arguments) {
-  const auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (arguments.off) return {};
-  std::filesystem::path folder = arguments.folder.value_or(variable("BURIN_CACHE"));
-  if (!arguments.folder && folder == "off") return {};
-  if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) {
-    folder = std::filesystem::path(variable("XDG_CACHE_HOME")) / "burin";
-  } else if (folder.empty() && !variable("HOME").empty()) {
-    folder = std::filesystem::path(variable("HOME")) / ".cache" / "burin";
-  }
-  return folder.string();
 }
 
 // What ends before there is a plan leaves nothing to tune.
@@ -212,9 +187,7 @@ void check_tuning(const CompileArguments& arguments) {
     fail(ErrorKind::usage, "--providers {} asks for calls of cuDNN, and --no-libraries for none",
          arguments.settings.tune_providers);
   }
-  if (arguments.settings.tune_anew && cache_folder(arguments.cache).empty()) {
-    fail(ErrorKind::usage, "--anew has no effect here: no cache is used, and what was measured is kept in it");
-  }
+  if (arguments.settings.tune_anew) check_anew(arguments.cache);
 }
 
 // The plan of the only kernel says in what it computes.
@@ -390,8 +363,8 @@ CompileSettings settings_of(const CompileArguments& arguments) {
   settings.libraries = !arguments.no_libraries;
   if (arguments.memory_limit) settings.memory_limit = parse_memory(*arguments.memory_limit);
   if (tunes(arguments)) settings.tune_seconds = tuning_seconds(arguments);
-  settings.cache = cache_folder(arguments.cache);
-  settings.cache_bytes = std::int64_t{arguments.cache.limit_gib} << 30;
+  settings.cache = arguments.cache.folder();
+  settings.cache_bytes = arguments.cache.limit_bytes();
   return settings;
 }
 
@@ -495,8 +468,7 @@ void add_tuning_options(CLI::App& command, CompileArguments& arguments) {
   add_option(command, "--providers LIST", arguments.settings.tune_providers,
              fmt::format("Whose candidates are measured (default: all): {}, {}", fmt::join(kernel_kind_names(), ", "),
                          fmt::join(linear_kind_names(), ", ")));
-  command.add_flag("--anew", arguments.settings.tune_anew,
-                   "Measure what the cache has from earlier runs on this GPU, too");
+  add_anew_option(command, arguments.settings.tune_anew);
 }
 
 // A stage of one kernel that a person edited.
@@ -585,11 +557,7 @@ std::shared_ptr<CompileArguments> add_command(CLI::App& app, Action& action, con
              fmt::format("Stop after a stage: {}", fmt::join(kStages, ", ")));
   add_option(*command, "--jobs N", arguments->settings.jobs, "Kernels at once (default: one for each processor)")
       ->check(whole_number(0, kMaxJobs));
-  add_option(*command, "--cache DIR", arguments->cache.folder,
-             "Where kernels are kept for the next compilation (default: BURIN_CACHE, or ~/.cache/burin)");
-  command->add_flag("--no-cache", arguments->cache.off, "Compile every kernel anew, and keep none");
-  add_option(*command, "--cache-limit N", arguments->cache.limit_gib, "GiB that the cache may take (default 4)")
-      ->check(whole_number(1, 1 << 20));
+  arguments->cache.add_to(*command);
   command->add_flag(
       "--no-ptx", arguments->no_ptx,
       "Machine code alone where there is an assembler: half the size, but no other GPUs than --arch says");

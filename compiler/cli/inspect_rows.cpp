@@ -187,7 +187,7 @@ std::vector<InspectRow> rows_of_network(const ProgramGraphs& graphs, const Compi
     const Task& task = tasks[i];
     const Candidate candidate = cached_choice(task, options).candidate;
     const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
-    rows[i] = {describe_kernel(task, candidate, recipe, candidate.symbol).kernel};
+    rows[i] = {describe_kernel(task, candidate, recipe).kernel};
     const std::lock_guard lock(mutex);
     ++done;
     progress.update(done, static_cast<int>(tasks.size()), task.name);

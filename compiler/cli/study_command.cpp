@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/cli/arguments.h"
+#include "compiler/cli/cache_arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/files.h"
@@ -18,6 +19,7 @@
 #include "compiler/cli/table.h"
 #include "compiler/import/import.h"
 #include "compiler/import/names.h"
+#include "compiler/kernel_cache.h"
 #include "compiler/measure/study_on_gpu.h"
 #include "ir/arch.h"
 #include "ir/error.h"
@@ -41,7 +43,8 @@ struct StudyArguments {
   int plans = kDefaultPlans;
   int jobs = 0;
   std::uint64_t seed = 1;
-  bool estimate = false, json = false;
+  CacheArguments cache;
+  bool anew = false, estimate = false, json = false;
 };
 
 // What the axes are where the command names none. Of the input's zeros few kernels know anything.
@@ -123,6 +126,7 @@ StudyOptions options_of(const StudyArguments& arguments) {
   if (arguments.arch) check_arch(*arguments.arch);
   options.compile.archs =
       arguments.estimate ? std::vector{arguments.arch.value_or(kArchWithoutGpu)} : known_arch_names();
+  options.anew = arguments.anew;
   options.budget_s = parse_duration("--budget", arguments.budget.value_or(fmt::format("{}m", kDefaultStudyMinutes)));
   return options;
 }
@@ -144,9 +148,12 @@ std::vector<std::string> outputs_of(const StudyArguments& arguments) {
 
 void check_effects(const StudyArguments& arguments) {
   if (arguments.estimate) {
-    refuse_given(*arguments.command, {"--budget", "--plans"}, "--estimate measures nothing");
+    refuse_given(*arguments.command, {"--budget", "--plans", "--anew", "--cache", "--no-cache", "--cache-limit"},
+                 "--estimate measures nothing");
   } else {
     refuse_given(*arguments.command, {"--arch"}, "the GPU that measures has one; it is for --estimate");
+    arguments.cache.check(*arguments.command);
+    if (arguments.anew) check_anew(arguments.cache);
   }
 }
 
@@ -207,7 +214,11 @@ std::vector<std::string> fill(Study& study, const StudyOptions& options, bool es
 int run_study(const StudyArguments& arguments) {
   check_effects(arguments);
   const std::vector<std::string> outputs = outputs_of(arguments);
-  const StudyOptions options = options_of(arguments);
+  StudyOptions options = options_of(arguments);
+  std::optional<KernelCache> cache;
+  if (const std::string folder = arguments.cache.folder(); !arguments.estimate && !folder.empty()) {
+    options.compile.cache = &cache.emplace(folder, arguments.cache.limit_bytes());
+  }
   Study study = plan_study(base_of(arguments), axes_of(arguments), maps_of(arguments));
   study.precision = options.compile.precisions.all;
   study.seed = arguments.seed;
@@ -277,6 +288,8 @@ void add_study_command(CLI::App& app, Action& action) {
   add_option(
       *command, "--budget TIME", arguments->budget,
       fmt::format("After so much time nothing new is begun, e.g. 90s, 5m, 1h (default {}m)", kDefaultStudyMinutes));
+  add_anew_option(*command, arguments->anew);
+  arguments->cache.add_to(*command);
   command->add_flag("--estimate", arguments->estimate,
                     "Go by the cost models instead of measuring: needs no GPU, and says nothing of cuDNN");
   add_option(*command, "--arch NAME", arguments->arch, "With --estimate: the architecture (default sm_90)");

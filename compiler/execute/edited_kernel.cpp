@@ -16,13 +16,13 @@ constexpr std::size_t kSharedBytes = std::size_t{2} << 30;  // of a launch's ten
 constexpr std::size_t kAlignment = 64;
 
 HostKernel compile(const std::string& path, const std::string& text, const Kernel& kernel) {
-  const std::string bitcode = to_bitcode(parse_specialised(text, kernel.symbol, path));
+  const std::string bitcode = to_bitcode(parse_specialised(text, kernel.entry_name(), path));
   HostFunctions functions;
   for (const KernelFunction& called : kernel.functions) {
     if (called.function.value != nullptr) functions[called.function.symbol()] = called.function.value;
   }
   try {
-    return {bitcode, kernel.symbol, kernel.form, /*cores=*/1, functions};
+    return {bitcode, kernel.entry_name(), kernel.form, /*cores=*/1, functions};
   } catch (const Error& error) {
     throw Error(error.kind(), path + ": " + error.what());
   }

@@ -115,7 +115,7 @@ void HostPrograms::make(StepKernel& made) const {
          "--operator {}=FILE",
          made.kernel->owner(), printable(called.function.name), printable(called.function.name));
   }
-  made.host.emplace(modules_(*made.kernel), made.kernel->symbol, made.kernel->form, 0, functions_);
+  made.host.emplace(modules_(*made.kernel), made.kernel->entry_name(), made.kernel->form, 0, functions_);
 }
 
 void HostPrograms::make_kernels(const Program& program) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/execute/executor.h"
+#include "compiler/kernel_cache.h"
 #include "compiler/make_kernel.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "ir/arch.h"
@@ -31,6 +32,10 @@ std::vector<std::string> study_on_gpu(Study& study, StudyOptions options, const 
     return compile_candidate(task, candidate, options.compile, study.device.arch);
   };
   measure(study, options, budget, compile, measurer, watch.measuring);
+  if (study.known() > 0) {
+    notes.push_back(fmt::format("{} of {} points are of earlier runs, from {} (--anew measures all of them again)",
+                                study.known(), study.points.size(), options.compile.cache->folder()));
+  }
   if (!study.stopped.empty()) {
     notes.push_back(fmt::format("{} of {} points were measured: {}", study.done(), study.points.size(), study.stopped));
   }

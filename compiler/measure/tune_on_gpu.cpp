@@ -174,8 +174,12 @@ TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& opti
   const std::string arch = measurer.device().arch;
   const TuningTasks tuning = tuning_tasks(graphs, options);
   const std::vector<Task>& tasks = tuning.tasks;
+  TuneOptions keeping = tune_options;
+  keeping.keep = [&](const Task& task, const Candidate& candidate, const Package& compiled) {
+    keep_candidate(task, candidate, options, arch, compiled);
+  };
   Tuned tuned = tune_tasks(
-      tasks, options, tune_options,
+      tasks, options, keeping,
       [&](const Task& task, const Candidate& candidate) { return compile_candidate(task, candidate, options, arch); },
       measurer, progress);
   std::ranges::move(faults_of(tuned.kernels), std::back_inserter(network.notes));

@@ -240,7 +240,7 @@ SpecialisedModule TemplateProvider::module_of(const Kernel& kernel, const ConvLa
   if (const auto faults = faults_of(plan, name()); !faults.empty()) {
     fail(ErrorKind::bad_input, "{}: its plan cannot be used: {}", kernel.owner(), faults.front());
   }
-  return specialise_template(plan, kernel.symbol);
+  return specialise_template(plan, kernel.entry_name());
 }
 
 double PlainProvider::predict_us(const Task& task, const TemplatePlan& plan) const {

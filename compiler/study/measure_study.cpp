@@ -8,6 +8,7 @@
 #include "compiler/study/study.h"
 #include "compiler/tune/compile_pool.h"
 #include "compiler/tune/expected_output.h"
+#include "compiler/tune/measurements.h"
 #include "ir/error.h"
 #include "ir/package/device_memory.h"
 #include "ir/sparse_pattern.h"
@@ -20,10 +21,42 @@ struct OpenPoint {
   PointTask made;
   std::vector<std::optional<Package>> packages;  // of each candidate; nothing: it is not compiled yet, or cannot be
   std::size_t left = 0;                          // candidates that are not compiled yet
+  Measurements kept;
 
-  OpenPoint(const StudyLayer& layer, std::uint64_t seed, const CompileOptions& options, std::size_t candidates)
-      : made(layer, seed, options), packages(candidates) {}
+  OpenPoint(const StudyPoint& point, std::uint64_t seed, const StudyOptions& options, const TuningDevice& device)
+      : made(point.layer, seed, options.compile),
+        packages(point.candidates.size()),
+        kept(options.compile.cache, made.task(), device, options.anew) {}
 };
+
+CandidateMemory memory_with(const KernelMemory& memory, std::int64_t workspace_bytes) {
+  return {std::max<std::int64_t>(0, memory.code_bytes), memory.weight_bytes, memory.library_bytes, workspace_bytes};
+}
+
+// Whether an earlier run has compared all that is to be compared now: times of other turns are no times to compare.
+bool take_from(const Measurements& kept, StudyPoint& point) {
+  std::vector<const Measurements::Entry*> entries;
+  for (const StudyCandidate& candidate : point.candidates) {
+    const Measurements::Entry*& entry = entries.emplace_back();
+    if (!candidate.fault.empty()) continue;
+    entry = kept.find(candidate.candidate);
+    if (entry == nullptr || (!entry->fault && (entry->turns_us <= 0 || !entry->memory))) return false;
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    StudyCandidate& candidate = point.candidates[i];
+    if (entries[i] == nullptr) continue;
+    const Measurements::Entry& entry = *entries[i];
+    if (entry.fault) {
+      candidate.fault = recorded_fault(*entry.fault);
+      continue;
+    }
+    candidate.us = entry.turns_us;
+    candidate.samples = entry.time.samples;
+    candidate.error = entry.error;
+    candidate.memory = memory_with(*entry.memory, entry.time.workspace_bytes);
+  }
+  return true;
+}
 
 // Says of what is predicted to be far behind that it is not measured. The best of each provider is all the same, so
 // that its curve goes on, unless each nonzero is an instruction: that takes long to compile.
@@ -75,7 +108,13 @@ class StudyRunner {
       StudyPoint& point = study_.points[number];
       if (point.done || point.candidates.empty()) continue;
       leave_out_the_slow(point);
-      open_[number] = std::make_unique<OpenPoint>(point.layer, study_.seed, options_.compile, point.candidates.size());
+      auto made = std::make_unique<OpenPoint>(point, study_.seed, options_, study_.device);
+      if (take_from(made->kept, point)) {
+        point.known = true;
+        finish(point);
+        continue;
+      }
+      open_[number] = std::move(made);
       OpenPoint& open = *open_[number];
       ++opened_;
       for (std::size_t i = 0; i < point.candidates.size(); ++i) {
@@ -92,7 +131,9 @@ class StudyRunner {
     const auto [number, i] = compiled.key;
     OpenPoint& open = *open_[number];
     if (compiled.fault) {
-      fail_candidate(study_.points[number].candidates[i], *compiled.fault);
+      StudyCandidate& candidate = study_.points[number].candidates[i];
+      fail_candidate(candidate, *compiled.fault);
+      open.kept.store_fault(candidate.candidate, *compiled.fault, /*is_lost=*/false);
     } else {
       open.packages[i] = std::move(compiled.package);
     }
@@ -119,32 +160,43 @@ class StudyRunner {
         packages.push_back(&*open.packages[i]);
         right.push_back(&candidate);
       } catch (const Error& error) {
-        fail_candidate(candidate, error);
-        if (is_lost(candidate)) return;
+        if (fails_with(candidate, error, open.kept)) return;
       }
     }
     const std::vector<Timing> timings =
         packages.empty() ? std::vector<Timing>() : measurer_.time_in_turns(packages, task.batch, expected.input());
+    std::vector<std::pair<Candidate, LaunchTime>> turns;
     for (std::size_t i = 0; i < timings.size(); ++i) {
-      record(*right[i], *packages[i], timings[i]);
-      if (timings[i].fault && is_lost(*right[i])) return;
+      if (timings[i].fault) {
+        if (fails_with(*right[i], *timings[i].fault, open.kept)) return;
+        continue;
+      }
+      record(*right[i], *packages[i], timings[i].time, open.kept);
+      turns.emplace_back(right[i]->candidate, timings[i].time);
     }
+    open.kept.store_turns(turns);
+    finish(point);
+  }
+
+  void finish(StudyPoint& point) const {
     point.done = true;
     if (progress_) progress_({study_.done(), static_cast<int>(study_.points.size()), print(point.layer)});
   }
 
-  void record(StudyCandidate& candidate, const Package& package, const Timing& timing) const {
-    if (timing.fault) return fail_candidate(candidate, *timing.fault);
-    candidate.us = timing.time.us;
-    candidate.samples = timing.time.samples;
+  void record(StudyCandidate& candidate, const Package& package, const LaunchTime& time, Measurements& kept) const {
+    candidate.us = time.us;
+    candidate.samples = time.samples;
     const KernelMemory memory = memory_of(package.manifest.kernels.front(), study_.device.arch);
-    candidate.memory = CandidateMemory{std::max<std::int64_t>(0, memory.code_bytes), memory.weight_bytes,
-                                       memory.library_bytes, timing.time.workspace_bytes};
+    candidate.memory = memory_with(memory, time.workspace_bytes);
+    kept.store(candidate.candidate, time, candidate.error, memory);
   }
 
   // Whether the candidate has left the device unusable.
-  bool is_lost(const StudyCandidate& candidate) {
-    if (measurer_.usable()) return false;
+  bool fails_with(StudyCandidate& candidate, const Error& fault, Measurements& kept) {
+    fail_candidate(candidate, fault);
+    const bool is_lost = !measurer_.usable();
+    kept.store_fault(candidate.candidate, fault, is_lost);
+    if (!is_lost) return false;
     study_.stopped = fmt::format("the device cannot be used any more after {} {}: {}", candidate.algorithm,
                                  candidate.plan, candidate.fault);
     return true;

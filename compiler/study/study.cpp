@@ -120,6 +120,8 @@ std::vector<StudyCandidate> candidates_of_point(const Study& study, const StudyP
 
 int Study::done() const { return static_cast<int>(std::ranges::count(points, true, &StudyPoint::done)); }
 
+int Study::known() const { return static_cast<int>(std::ranges::count(points, true, &StudyPoint::known)); }
+
 Study plan_study(const StudyLayer& base, const AxisValues& axes, const std::vector<MapAxes>& maps) {
   Planner planner(base, axes);
   planner.add_curves();

@@ -41,8 +41,9 @@ struct StudyCandidate {
 
 struct StudyPoint {
   StudyLayer layer;
-  bool done = false;  // its candidates were compared
-  std::string fault;  // why there are none
+  bool done = false;   // its candidates were compared
+  bool known = false;  // in an earlier run
+  std::string fault;   // why there are none
   std::vector<StudyCandidate> candidates = {};
 };
 
@@ -73,6 +74,7 @@ struct Study {
   std::string stopped;  // why some points are not done; empty: all are
 
   int done() const;
+  int known() const;
 };
 
 // The values of an axis, in any order.
@@ -95,6 +97,7 @@ struct StudyOptions {
   int jobs = 0;                             // threads; 0: as many as there are processors
   double budget_s = 0;                      // after so much time nothing new is begun; 0: there is time for all
   std::function<double()> seconds = {};     // a clock; empty: the system's
+  bool anew = false;                        // what compile.cache has of points is measured again
 };
 
 struct StudyProgress {
@@ -108,9 +111,10 @@ struct StudyProgress {
 void propose(Study& study, const StudyOptions& options, const TimeBudget& budget,
              const std::function<void(const StudyProgress&)>& progress);
 
-// Compiles what was proposed, by several threads; checks each candidate against the float64 reference, and times those
-// of a point in turns. What is predicted to be far behind (kFarBehind) is left out, but for the best of each provider
-// whose kernels are soon compiled. A device that a candidate leaves unusable ends it, as the end of the budget does.
+// Points of which compile.cache has all are not measured again. Compiles what was proposed of the others, by several
+// threads; checks each candidate against the float64 reference, and times those of a point in turns. What is predicted
+// to be far behind (kFarBehind) is left out, but for the best of each provider whose kernels are soon compiled. A
+// device that a candidate leaves unusable ends it, as the end of the budget does.
 void measure(Study& study, const StudyOptions& options, const TimeBudget& budget, const CandidateCompiler& compile,
              Measurer& measurer, const std::function<void(const StudyProgress&)>& progress);
 

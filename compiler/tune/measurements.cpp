@@ -48,6 +48,11 @@ Json to_json(const Measurements::Entry& entry) {
     json["workspace_bytes"] = entry.time.workspace_bytes;
     json["error"] = entry.error;
     json["in_turns_us"] = entry.turns_us;
+    if (entry.memory) {
+      json["memory"] = {{"code_bytes", entry.memory->code_bytes},
+                        {"weight_bytes", entry.memory->weight_bytes},
+                        {"library_bytes", entry.memory->library_bytes}};
+    }
   }
   json["plan"] = entry.candidate.plan;
   return json;
@@ -71,6 +76,11 @@ Measurements::Entry parse(const Json& json) {
   entry.time.workspace_bytes = json.at("workspace_bytes").get<std::int64_t>();
   entry.error = json.at("error").get<double>();
   entry.turns_us = json.at("in_turns_us").get<double>();
+  if (const auto memory = json.find("memory"); memory != json.end()) {
+    entry.memory =
+        KernelMemory{memory->at("code_bytes").get<std::int64_t>(), memory->at("weight_bytes").get<std::int64_t>(),
+                     memory->at("library_bytes").get<std::int64_t>()};
+  }
   return entry;
 }
 
@@ -120,17 +130,19 @@ void Measurements::store(Entry entry) {
   write();
 }
 
-void Measurements::store(const Candidate& candidate, const LaunchTime& time, double error) {
+void Measurements::store(const Candidate& candidate, const LaunchTime& time, double error,
+                         const std::optional<KernelMemory>& memory) {
   Entry entry;
   entry.candidate = candidate;
   entry.time = time;
   entry.error = error;
+  entry.memory = memory;
   store(std::move(entry));
 }
 
-void Measurements::store_fault(const Candidate& candidate, const Error& fault) {
+void Measurements::store_fault(const Candidate& candidate, const Error& fault, bool is_lost) {
   const auto kind = std::ranges::find(kFaults, fault.kind(), [](const auto& known) { return known.first; });
-  if (kind == kFaults.end()) return;
+  if (kind == kFaults.end() || (fault.kind() == ErrorKind::device && !is_lost)) return;
   Entry entry;
   entry.candidate = candidate;
   entry.fault = fault;

@@ -12,6 +12,7 @@
 #include "compiler/task.h"
 #include "compiler/tune/measurer.h"
 #include "ir/error.h"
+#include "ir/package/device_memory.h"
 
 namespace burin {
 
@@ -24,6 +25,7 @@ class Measurements {
     double error = 0;      // as a share of the tolerance
     double turns_us = 0;   // when it took turns with the others that have such a time, after the search; 0: it did not
     std::optional<Error> fault;  // instead of figures: it computes something else, cannot be launched, or ended a run
+    std::optional<KernelMemory> memory;  // what a study noted
   };
 
   // Such an object keeps nothing and knows nothing.
@@ -35,8 +37,10 @@ class Measurements {
   bool has_entries() const { return !anew_ && !entries_.empty(); }
   // The result is null where the candidate was not measured.
   const Entry* find(const Candidate& candidate) const;
-  void store(const Candidate& candidate, const LaunchTime& time, double error);
-  void store_fault(const Candidate& candidate, const Error& fault);
+  void store(const Candidate& candidate, const LaunchTime& time, double error,
+             const std::optional<KernelMemory>& memory = {});
+  // `is_lost`: the device cannot be used since. Another fault of a device may be another's work on it, and is not kept.
+  void store_fault(const Candidate& candidate, const Error& fault, bool is_lost);
   // Times of candidates that took turns; what others had of earlier turns is forgotten.
   void store_turns(const std::vector<std::pair<Candidate, LaunchTime>>& times);
 

@@ -50,7 +50,7 @@ struct Search {
   std::vector<std::size_t> round;  // the candidates to try next
   std::optional<ConvLayer> made;   // of a fully connected layer
   std::optional<ExpectedOutput> expected;
-  std::map<std::size_t, Package> kept;  // of candidates that may have to take turns once more
+  std::map<std::size_t, Package> kept;  // of candidates that may have to take turns once more, or be in the network
   std::set<std::size_t> awaited;        // those that are compiled for that
 
   Search(const Task& asked, const CompileOptions& options, const TuneOptions& tune_options, const TuningDevice& device)
@@ -73,7 +73,7 @@ struct Search {
 
   void keep(std::size_t candidate, Package package) {
     kept.insert_or_assign(candidate, std::move(package));
-    std::erase_if(kept, [&](const auto& entry) { return !task.may_contend(entry.first); });
+    std::erase_if(kept, [&](const auto& entry) { return !task.may_be_taken(entry.first); });
   }
 };
 
@@ -230,10 +230,7 @@ class Tuner {
       search.measurements.store(task.candidate(candidate), time, error);
     } catch (const Error& error) {
       const bool is_lost = !measurer_.usable();
-      // Another fault of a device may be another's work on it.
-      if (is_lost || error.kind() != ErrorKind::device) {
-        search.measurements.store_fault(task.candidate(candidate), error);
-      }
+      search.measurements.store_fault(task.candidate(candidate), error, is_lost);
       if (is_lost) end_tuning(search, candidate, error);
       task.failed(candidate, error);
     }
@@ -298,6 +295,7 @@ class Tuner {
     const bool was_tried = task.proposed() > 0 && !task.was_cut_short() && tune_options_.providers.empty();
     if (task.has_best() || was_tried) {
       results_[order_[place]] = task.result();
+      keep_code(*searches_[place]);
     } else if (task.has_fault()) {
       tuned_.notes.push_back(
           fmt::format("{}: none of the candidates that were tried can be used; the models choose", task.name()));
@@ -305,6 +303,19 @@ class Tuner {
     searches_[place].reset();
     --open_;
     ++done_;
+  }
+
+  // What the network may launch need not be compiled again.
+  void keep_code(const Search& search) const {
+    if (!tune_options_.keep) return;
+    std::vector<std::size_t> taken = search.task.rivals();
+    taken.push_back(search.task.best());
+    for (const std::size_t candidate : taken) {
+      const auto found = search.kept.find(candidate);
+      if (found != search.kept.end()) {
+        tune_options_.keep(search.task.task(), search.task.candidate(candidate), found->second);
+      }
+    }
   }
 
   void tell(const TuningTask& task) const {

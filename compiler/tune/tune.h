@@ -24,6 +24,8 @@ struct TuneOptions {
   std::function<double()> seconds = {};  // a clock; empty: the system's
   std::vector<std::string> providers = {};  // whose candidates are measured, beside the models' choice; empty: all
   bool anew = false;                        // what the options' cache has of measurements is measured again
+  // Is called with what was compiled of those that are chosen, and of their rivals. May be empty.
+  std::function<void(const Task& task, const Candidate& candidate, const Package& compiled)> keep = {};
 };
 
 struct TuneProgress {

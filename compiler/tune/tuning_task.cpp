@@ -133,6 +133,10 @@ bool TuningTask::may_contend(std::size_t candidate) const {
   return best_ && is_right(candidate) && outcome(candidate).us <= kHardlyMore * best_us();
 }
 
+bool TuningTask::may_be_taken(std::size_t candidate) const {
+  return best_ && is_right(candidate) && (candidate == 0 || outcome(candidate).us <= kLittleMore * best_us());
+}
+
 std::vector<std::size_t> TuningTask::contenders() const {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -213,8 +217,7 @@ Candidate TuningTask::as_measured(std::size_t candidate) const {
 std::vector<std::size_t> TuningTask::rivals() const {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    const bool is_near = outcome(i).us <= kLittleMore * best_us() || i == 0;
-    if (i != *best_ && is_right(i) && is_near) found.push_back(i);
+    if (i != *best_ && may_be_taken(i)) found.push_back(i);
   }
   std::ranges::sort(found, {}, [&](std::size_t i) { return rank(i); });
   if (found.size() <= kMostRivals) return found;

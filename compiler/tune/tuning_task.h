@@ -43,6 +43,8 @@ class TuningTask {
   // tell which of them is the fastest.
   std::vector<std::size_t> contenders() const;
   bool may_contend(std::size_t candidate) const;
+  // Whether a network may get it, by what is known so far.
+  bool may_be_taken(std::size_t candidate) const;
   // These are the times that contenders had when they took turns: the fastest of them is the best now.
   void took_turns(const std::vector<std::pair<std::size_t, double>>& times_us);
   // Measured before, it had this fault when it took turns.
@@ -56,6 +58,8 @@ class TuningTask {
   // Whether there was no time for some of the candidates.
   bool was_cut_short() const { return !skipped_.empty(); }
   double best_us() const;  // 0: none yet
+  std::size_t best() const { return *best_; }
+  std::vector<std::size_t> rivals() const;  // TunedKernel::rivals
 
   // The fastest of the right ones, cold. Throws Error where there is none, of the kind of the first fault.
   TunedKernel result() const;
@@ -65,7 +69,6 @@ class TuningTask {
   std::vector<Candidate> neighbours() const;
   bool is_asked(const Candidate& candidate) const;
   bool is_right(std::size_t candidate) const;  // it was measured, and has no fault
-  std::vector<std::size_t> rivals() const;     // TunedKernel::rivals
   Candidate as_measured(std::size_t candidate) const;
   void find_best();
   // Where times are equal, the earlier plan wins, whatever the order in which they were measured.

@@ -83,10 +83,14 @@ class Checker {
     }
   }
 
-  void symbol(const std::string& path, const std::string& value) {
-    if (!is_symbol(value)) {
-      fault(path, "'{}' is not a symbol: [A-Za-z_][A-Za-z0-9_]*, at most {} bytes", printable(value), kMaxSymbolBytes);
-    } else if (!seen_symbols_.insert(value).second) {
+  bool symbol(const std::string& path, const std::string& value) {
+    if (is_symbol(value)) return true;
+    fault(path, "'{}' is not a symbol: [A-Za-z_][A-Za-z0-9_]*, at most {} bytes", printable(value), kMaxSymbolBytes);
+    return false;
+  }
+
+  void unique_symbol(const std::string& path, const std::string& value) {
+    if (symbol(path, value) && !seen_symbols_.insert(value).second) {
       fault(path, "'{}' is the symbol of two kernels", value);
     }
   }
@@ -254,7 +258,8 @@ void check_functions(Checker& check, const std::string& path, const Kernel& kern
 }
 
 void check_kernel(Checker& check, const std::string& path, const Kernel& kernel) {
-  check.symbol(path + ".symbol", kernel.symbol);
+  check.unique_symbol(path + ".symbol", kernel.symbol);
+  if (!kernel.entry.empty()) check.symbol(path + ".entry", kernel.entry);
   check.text(path + ".operator", kernel.op, kMaxNameBytes);
   check.text(path + ".kind", kernel.kind, kMaxShortTextBytes);
   check.text(path + ".provider", kernel.provider, kMaxShortTextBytes);

@@ -165,6 +165,7 @@ void keys_of(Keys& keys, Record& function) {
 template <typename Keys, RecordOf<Kernel> Record>
 void keys_of(Keys& keys, Record& kernel) {
   keys.key("symbol", kernel.symbol);
+  keys.optional("entry", kernel.entry);
   keys.key("operator", kernel.op);
   keys.key("kind", kernel.kind);
   keys.key("provider", kernel.provider);

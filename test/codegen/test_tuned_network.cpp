@@ -1,11 +1,15 @@
 // A network in which kernels are exchanged for those that make the whole of it faster.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/choose/choose.h"
+#include "compiler/kernel_cache.h"
+#include "compiler/make_kernel.h"
 #include "compiler/tune/tuned_network.h"
 #include "ir/error.h"
 #include "test/catch.h"
@@ -115,6 +119,57 @@ CompileResult compile(const Network& network, const CompileOptions& options, Fak
 }
 
 }  // namespace
+
+TEST_CASE("tuned network: what was compiled to be measured is not compiled again") {
+  const Network network = network_of_two();
+  const ScratchFolder folder;
+  const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
+  CompileOptions options = burin_test::baked_alone();
+  options.jobs = 2;
+  options.cache = &cache;
+  const Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
+  FakeMeasurer measurer(prepared);
+  measurer.baked_us = [](const BakedPlan& plan) { return 100.0 - plan.predicted_us / 1000; };
+  TuneOptions tuning{.plans = 3, .jobs = 2};
+  const auto compile_it = [&](const Task& task, const Candidate& candidate) {
+    return compile_candidate(task, candidate, options, "sm_90");
+  };
+  tuning.keep = [&](const Task& task, const Candidate& candidate, const Package& compiled) {
+    keep_candidate(task, candidate, options, "sm_90", compiled);
+  };
+  options.tuned = tune_tasks(tuning_tasks(prepared, options).tasks, options, tuning, compile_it, measurer, {}).kernels;
+  std::size_t wanted = 0;
+  std::set<std::string> entries;
+  for (const TunedKernel& kernel : options.tuned) {
+    wanted += 1 + kernel.rivals.size();
+    entries.insert(kernel.candidate.symbol);
+    for (const Rival& rival : kernel.rivals) entries.insert(rival.candidate.symbol);
+  }
+  REQUIRE(wanted > entries.size());
+  options.rivals = true;
+  const CompileResult made = compile_network(network, options, {});
+  const std::vector<Kernel>& kernels = made.package.manifest.kernels;
+  CHECK(kernels.size() == wanted);
+  CHECK(made.cached == static_cast<int>(wanted));
+  CHECK(fmt::format("{}", fmt::join(verify(made.package), "\n")) == "");
+  // Kernels of one layer have names of their own, and code that knows nothing of these.
+  int renamed = 0;
+  for (const Kernel& kernel : kernels) {
+    CAPTURE(kernel.symbol);
+    renamed += !kernel.entry.empty();
+    const auto ptx = std::ranges::find(kernel.binaries, BinaryKind::ptx, &KernelBinary::kind);
+    REQUIRE(ptx != kernel.binaries.end());
+    CHECK(ptx->path == fmt::format("kernels/{}.ptx", kernel.symbol));
+    CHECK_THAT(*made.package.files.at(ptx->path).content(), Contains(fmt::format(".entry {}(", kernel.entry_name())));
+    CHECK(rebuild_ptx(made.package, kernel, ptx->arch) == *made.package.files.at(ptx->path).content());
+  }
+  CHECK(renamed == static_cast<int>(wanted - entries.size()));
+  // Without them everything is called as ever.
+  options.rivals = false;
+  const CompileResult alone = compile_network(network, options, {});
+  CHECK(alone.cached == static_cast<int>(options.tuned.size()));
+  for (const Kernel& kernel : alone.package.manifest.kernels) CHECK(kernel.entry.empty());
+}
 
 TEST_CASE("tuned network: a kernel that is faster in the network takes the place of the fastest by itself") {
   const Network network = network_of_two();

@@ -73,7 +73,7 @@ struct Set {
 PackagedKernel made_kernel(const Task& task, const Candidate& candidate) {
   CompileOptions options;
   options.archs = task.archs;
-  return *make_kernel(task, candidate, candidate.symbol, options, {}, std::nullopt);
+  return *make_kernel(task, candidate, options, {}, std::nullopt);
 }
 
 class Case {

@@ -142,7 +142,7 @@ void edit_template(Kernel& kernel, const std::function<void(TemplatePlan&)>& edi
 }
 
 std::string signature(const Kernel& kernel) {
-  std::string text = kernel.symbol + "(";
+  std::string text = kernel.entry_name() + "(";
   for (const KernelTensor& tensor : kernel.form.tensors) text += std::string(to_string(tensor.role)) + ", ";
   for (std::size_t i = 0; i < kernel.form.boxes.size(); ++i) text += "box, ";
   return text + "batch)";
@@ -153,7 +153,7 @@ std::string cubin_of(const Kernel& kernel, const std::string& code, const std::s
   std::vector<std::uint32_t> parameters(kernel.form.tensors.size(), 8);
   parameters.insert(parameters.end(), kernel.form.boxes.size(), kBoxBytes);
   parameters.push_back(4);
-  cubin.functions = {{kernel.symbol, kSampleRegisters, 0, true, code, parameters}};
+  cubin.functions = {{kernel.entry_name(), kSampleRegisters, 0, true, code, parameters}};
   if (const auto name = parse_arch_name(arch)) cubin.compute = static_cast<std::uint32_t>(name->compute);
   return cubin.build();
 }

@@ -72,6 +72,10 @@ TEST_CASE("manifest: round trip") {
   CHECK(parse_manifest(text) == manifest);
   CHECK(print(parse_manifest(text)) == text);
   CHECK(parse_manifest(print(Manifest{})) == Manifest{});
+  Manifest renamed = manifest;
+  renamed.kernels[0].entry = "made_for_all";
+  CHECK(parse_manifest(print(renamed)) == renamed);
+  CHECK(parse_manifest(print(renamed)) != manifest);
 }
 
 TEST_CASE("manifest: what became of quantized pairs is said where they were dropped") {
@@ -644,6 +648,8 @@ TEST_CASE("manifest: an image that only its filling makes too large") {
 TEST_CASE("manifest: names and paths") {
   CHECK(fault([](Manifest& m) { m.kernels[0].symbol = ""; }) ==
         "kernels[0].symbol: '' is not a symbol: [A-Za-z_][A-Za-z0-9_]*, at most 1024 bytes");
+  CHECK(fault([](Manifest& m) { m.kernels[0].entry = "an entry"; }) ==
+        "kernels[0].entry: 'an entry' is not a symbol: [A-Za-z_][A-Za-z0-9_]*, at most 1024 bytes");
   CHECK(fault([](Manifest& m) { m.kernels[1].symbol = m.kernels[0].symbol; }) ==
         "kernels[1].symbol: 'burin_3_b1' is the symbol of two kernels");
   CHECK(fault([](Manifest& m) { m.kernels[0].op = ""; }) == "kernels[0].operator: is empty");

@@ -132,7 +132,7 @@ int FakeDriver::checked_tensors() {
 
 void FakeDriver::knows(std::shared_ptr<const Package> package) {
   const std::lock_guard lock(mutex_);
-  for (const Kernel& kernel : package->manifest.kernels) kernels_[kernel.symbol] = kernel;
+  for (const Kernel& kernel : package->manifest.kernels) kernels_[kernel.entry_name()] = kernel;
 }
 
 bool FakeDriver::fits(const void* memory, std::size_t bytes, const std::string& what) {

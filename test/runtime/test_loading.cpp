@@ -225,6 +225,22 @@ TEST_CASE("loading: symbol_missing_from_the_ptx") {
   CHECK(BURIN_THROWN(device, loaded.kernel("conv1", 1)).has("cuModuleGetFunction failed: CUDA_ERROR_NOT_FOUND"));
 }
 
+TEST_CASE("loading: a function need not be called like its kernel") {
+  for (const SampleCode& code : {SampleCode{{"sm_90"}, {}}, SampleCode{{}, {"sm_75"}}}) {
+    FakeDriver fake;
+    const auto package = sample_package(code, [](std::vector<Kernel>& kernels) { kernels[0].entry = "made_for_all"; });
+    const LoadedPackage loaded(Device::open(0), package, "sample");
+    CHECK(loaded.kernel_by_symbol("conv1_b1").symbol() == "conv1_b1");
+    CHECK(BURIN_THROWN(usage, loaded.kernel_by_symbol("made_for_all")).has("no kernel 'made_for_all'"));
+    package->manifest.kernels[1].entry = "absent";
+    const bool is_ptx = code.cubins.empty();
+    const std::string fault =
+        error_of([&] { (void)loaded.kernel_by_symbol(package->manifest.kernels[1].symbol); },
+                 is_ptx ? ErrorKind::device : ErrorKind::bad_input);
+    CHECK_THAT(fault, Contains(is_ptx ? "CUDA_ERROR_NOT_FOUND" : "it has no kernel 'absent'"));
+  }
+}
+
 TEST_CASE("loading: machine code with other figures than the manifest's") {
   FakeDriver fake;
   auto package = sample_package({{"sm_90"}, {}});

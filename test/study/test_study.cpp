@@ -5,15 +5,18 @@
 #include <mutex>
 
 #include "compiler/choose/choose.h"
+#include "compiler/kernel_cache.h"
 #include "compiler/study/point_task.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "test/catch.h"
+#include "test/scratch_folder.h"
 #include "test/thrown.h"
 #include "test/tune/fake_measurer.h"
 
 using namespace burin;
 using burin_test::Contains;
+using burin_test::ScratchFolder;
 
 namespace {
 
@@ -270,6 +273,71 @@ TEST_CASE("study: when the time is over it keeps what it has and says what is mi
   const Study nothing = measured(never, {}, TimeBudget(10, [&] { return clock += 10; }));
   CHECK(nothing.done() == 0);
   CHECK(nothing.stopped == "the time that it was given was over");
+}
+
+TEST_CASE("study: what an earlier run measured is not measured again, and a run that was stopped goes on") {
+  const ScratchFolder folder;
+  const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
+  StudyOptions options;
+  options.compile.cache = &cache;
+  double clock = 0;
+  FakeGpu first;
+  first.is_wrong = [](const Kernel& kernel) { return kernel.provider == "conv_dense"; };
+  first.us = [&](const Kernel& kernel) {
+    clock = 100;
+    return kernel.predicted_us;
+  };
+  const Study stopped = measured(first, options, TimeBudget(10, [&] { return clock; }));
+  REQUIRE(stopped.done() == 2);
+  CHECK(stopped.known() == 0);
+
+  FakeGpu second;
+  second.is_wrong = first.is_wrong;
+  second.us = [](const Kernel& kernel) { return 2 * kernel.predicted_us; };
+  const Study whole = measured(second, options);
+  CHECK(whole.stopped.empty());
+  CHECK(whole.done() == 3);
+  CHECK(whole.known() == 2);
+  CHECK(second.turns.size() == 1);
+  for (std::size_t i = 0; i < whole.points.size(); ++i) {
+    const StudyPoint &point = whole.points[i], &before = stopped.points[i];
+    CHECK(point.known == before.done);
+    for (std::size_t k = 0; k < point.candidates.size(); ++k) {
+      const StudyCandidate& entry = point.candidates[k];
+      const double factor = point.known ? 1 : 2;
+      CHECK(entry.us.has_value() == entry.fault.empty());
+      if (entry.us) CHECK(*entry.us == Approx(factor * *entry.predicted_us));
+      if (entry.us) CHECK(entry.memory.value().code_bytes >= 0);
+      if (entry.algorithm == "conv_dense") CHECK_THAT(entry.fault, Contains("wrong: image 0"));
+      if (!before.done) continue;
+      CHECK(entry.fault == before.candidates[k].fault);
+      CHECK(entry.samples == before.candidates[k].samples);
+      CHECK(entry.error == before.candidates[k].error);
+      if (entry.us) CHECK(entry.memory->total() == before.candidates[k].memory->total());
+    }
+  }
+
+  FakeGpu third;
+  CHECK(measured(third, options).known() == 3);
+  CHECK(third.turns.empty());
+  options.anew = true;
+  FakeGpu again;
+  CHECK(measured(again, options).known() == 0);
+  CHECK(again.turns.size() == 3);
+}
+
+TEST_CASE("study: a fault of the device is tried again, unless it ended the run") {
+  const ScratchFolder folder;
+  const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
+  StudyOptions options;
+  options.compile.cache = &cache;
+  FakeGpu faulty;
+  faulty.faults = [](const Kernel& kernel) { return kernel.provider == "conv_dense"; };
+  CHECK(measured(faulty, options).done() == 3);
+  FakeGpu again;
+  const Study study = measured(again, options);
+  CHECK(study.known() == 0);
+  CHECK(again.turns.size() == 3);
 }
 
 TEST_CASE("study: a device that is lost ends it, and what was measured stays") {

@@ -112,11 +112,8 @@ class StudyWriter {
                        {"candidate", ranked.candidate},
                        {"us", ranked.us}});
     }
-    return {{"layer", layer_json(point.layer)},
-            {"done", point.done},
-            {"fault", printable(point.fault)},
-            {"candidates", candidates},
-            {"ranking", std::move(order)}};
+    return {{"layer", layer_json(point.layer)}, {"done", point.done},       {"known", point.known},
+            {"fault", printable(point.fault)},  {"candidates", candidates}, {"ranking", std::move(order)}};
   }
 
   std::string text_of(std::size_t point, StudyAxis axis) const { return value_text(study_.points[point].layer, axis); }

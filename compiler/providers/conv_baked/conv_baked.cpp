@@ -196,7 +196,7 @@ class ConvBakedProvider : public Provider {
       fail(ErrorKind::bad_input, "{}: its plan cannot be used: {}", kernel.owner(), faults.front());
     }
     check_weights(plan, *layer, pattern);
-    return specialise_baked(*layer, pattern, plan, kernel.symbol);
+    return specialise_baked(*layer, pattern, plan, kernel.entry_name());
   }
 
   Recipe make(const Task& task, const std::string& text) const override {
