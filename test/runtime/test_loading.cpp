@@ -234,9 +234,8 @@ TEST_CASE("loading: a function need not be called like its kernel") {
     CHECK(BURIN_THROWN(usage, loaded.kernel_by_symbol("made_for_all")).has("no kernel 'made_for_all'"));
     package->manifest.kernels[1].entry = "absent";
     const bool is_ptx = code.cubins.empty();
-    const std::string fault =
-        error_of([&] { (void)loaded.kernel_by_symbol(package->manifest.kernels[1].symbol); },
-                 is_ptx ? ErrorKind::device : ErrorKind::bad_input);
+    const std::string fault = error_of([&] { (void)loaded.kernel_by_symbol(package->manifest.kernels[1].symbol); },
+                                       is_ptx ? ErrorKind::device : ErrorKind::bad_input);
     CHECK_THAT(fault, Contains(is_ptx ? "CUDA_ERROR_NOT_FOUND" : "it has no kernel 'absent'"));
   }
 }
