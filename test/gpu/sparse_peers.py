@@ -26,6 +26,7 @@ Needs torch with CUDA and numpy.
 import argparse
 import datetime
 import fnmatch
+import functools
 import itertools
 import json
 import math
@@ -90,10 +91,15 @@ def products_of(sets, layers, sparsities, precisions, batches, im2col):
     return found
 
 
+@functools.lru_cache(maxsize=1)  # products that follow each other are often of the same weights
+def layer_weights(set_name, name, sparsity):
+    layer = next(layer for layer in make_layers.SETS[set_name] if layer["name"] == name)
+    return make_layers.random_weights(layer, make_layers.sparsity_of(sparsity), SEED)
+
+
 def weights_of(product):
     """The values of make_layers.py, row by row."""
-    layer = next(layer for layer in make_layers.SETS[product.set_name] if layer["name"] == product.layer)
-    return make_layers.random_weights(layer, make_layers.sparsity_of(product.sparsity), SEED)
+    return layer_weights(product.set_name, product.layer, product.sparsity)
 
 
 # --- burin ------------------------------------------------------------------------------------------------------------
@@ -211,21 +217,31 @@ def prepare(options, products):
 
 # --- all of them ------------------------------------------------------------------------------------------------------
 
+def fault_text(error):
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def measure_candidate(name, run, largest_error):
+    entry = {"name": name}
+    try:
+        entry["us"], entry["error"] = run()
+        if not entry["error"] <= largest_error:
+            entry.update(wrong=True, fault=f"it is off by {entry['error']:.1e}")
+    except Exception as error:  # whatever a library throws, the others may work
+        entry["fault"] = fault_text(error)
+    return entry
+
+
 def measure_product(product, peers, burin):
     """`peers`: product -> (name, function that gives microseconds and error) for each candidate."""
     row = {"layer": product.layer, "sparsity": product.sparsity, "precision": product.precision, "batch": product.batch,
            "rows": product.rows, "depth": product.depth, "cols": product.cols, "im2col": product.im2col, "candidates": []}
     row["burin_us"], row["burin_kernel"], row["burin_fault"] = burin.of(product)
-    for name, run in peers(product):
-        entry = {"name": name}
-        try:
-            entry["us"], entry["error"] = run()
-            if not entry["error"] <= LARGEST_ERROR[product.precision]:
-                entry["wrong"] = True
-                entry["fault"] = f"it is off by {entry['error']:.1e}"
-        except Exception as error:  # whatever a library throws, the others may work
-            entry["fault"] = (str(error) or type(error).__name__).splitlines()[0]
-        row["candidates"].append(entry)
+    try:
+        for name, run in peers(product):
+            row["candidates"].append(measure_candidate(name, run, LARGEST_ERROR[product.precision]))
+    except Exception as error:  # its tensors could not be made
+        row["candidates"].append({"name": "the product", "fault": fault_text(error), "wrong": True})
     return row
 
 

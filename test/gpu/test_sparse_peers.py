@@ -363,6 +363,14 @@ class OnTheHost(unittest.TestCase):
         self.assertTrue(sparse_peers.has_failed([row]))
         self.assertIsNone(sparse_peers.best(row, "cuSPARSE CSR "))
 
+    def test_a_product_for_which_memory_is_short_does_not_stop_the_others(self):
+        def short_of_memory(_):
+            raise RuntimeError("out of memory")
+            yield
+        row = sparse_peers.measure_product(product(), short_of_memory, types.SimpleNamespace(of=lambda _: (4.0, "", "")))
+        self.assertEqual(row["candidates"], [{"name": "the product", "fault": "out of memory", "wrong": True}])
+        self.assertTrue(sparse_peers.has_failed([row]))
+
     def test_sides_that_are_no_multiples_have_no_blocks(self):
         row, _ = self.measured(product(rows=20, depth=25))
         self.assertFalse(any("ELL" in entry["name"] for entry in row["candidates"]))
