@@ -21,25 +21,20 @@ not begun. Needs nothing but Python 3.
 import argparse
 import datetime
 import json
-import math
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import make_layers
+import measured_rows
+from measured_rows import UNKNOWN, Failure, call, geometric_mean, microseconds, save
 
 HERE = Path(__file__).resolve().parent
 TEN = tuple(f"anchors:{name}" for name in (
     "1x1.64-256.56", "1x1.512-128.28", "1x1.256-1024.14", "1x1.2048-512.7", "1x1.512-512.14", "1x1.512-1024.7", "3x3.64-64.56",
     "3x3.128-128.28", "3x3.256-256.14", "3x3.512-512.7"))
-UNKNOWN = "-"
 SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-
-class Failure(Exception):
-    pass
 
 
 def seconds_of(text):
@@ -48,17 +43,6 @@ def seconds_of(text):
     if not found:
         raise argparse.ArgumentTypeError(f"'{text}' is no time, such as 90s or 5m")
     return float(found[1]) * SECONDS[found[2]]
-
-
-def call(options, command):
-    print("+ " + " ".join(command), file=sys.stderr, flush=True)
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.timeout)
-    except subprocess.TimeoutExpired:
-        raise Failure(f"it was not done after {options.timeout} seconds (--timeout)") from None
-    if result.returncode != 0:
-        raise Failure(f"exit code {result.returncode}: {(result.stderr.strip() or result.stdout).splitlines()[-1]}")
-    return result.stdout
 
 
 def precision_options(options):
@@ -131,10 +115,6 @@ def measure_layer(options, item):
     return list(rows.values())
 
 
-def microseconds(value):
-    return UNKNOWN if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
 def cells_of(rows):
     heads = ["layer", "batch", "models us", "pick us", "best us", "pick / best", "plans", "seconds", "pick", "best"]
     cells = []
@@ -155,38 +135,17 @@ def summary(rows):
     if not right:
         return "nothing was measured"
     ratios = [row["ratio"] for row in right]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     same = sum(row["best"] == row["pick"] for row in right)
-    text = (f"{len(right)} of {len(rows)} rows: pick / best has the geometric mean {mean:.3f}, at most {max(ratios):.3f}; the pick "
-            f"is the best plan in {same}, within 5 % of it in {sum(ratio <= 1.05 for ratio in ratios)}")
+    text = (f"{len(right)} of {len(rows)} rows: pick / best has the geometric mean {geometric_mean(ratios):.3f}, at most "
+            f"{max(ratios):.3f}; the pick is the best plan in {same}, within 5 % of it in "
+            f"{sum(ratio <= 1.05 for ratio in ratios)}")
     cut = sum(row["cut_short"] for row in right)
     return text + (f"; {cut} were cut short, and are not exhaustive" if cut else "")
 
 
-def as_text(heads, cells):
-    right = {"batch", "models us", "pick us", "best us", "pick / best", "plans", "seconds"}
-    widths = [max(len(row[column]) for row in [heads, *cells]) for column in range(len(heads))]
-    lines = [[text.rjust(width) if head in right else text.ljust(width) for text, width, head in zip(row, widths, heads)]
-             for row in [heads, *cells]]
-    lines.insert(1, ["-" * width for width in widths])
-    return "\n".join("  ".join(line).rstrip() for line in lines)
-
-
-def as_markdown(heads, cells):
-    return "\n".join("| " + " | ".join(row) + " |" for row in [heads, ["---"] * len(heads), *cells])
-
-
 def report(document, markdown=False):
     rows = document["rows"]
-    return (as_markdown if markdown else as_text)(*cells_of(rows)) + "\n\n" + summary(rows)
-
-
-def save(file, document):
-    if not file:
-        return
-    partial = file.with_name(file.name + ".partial")
-    partial.write_text(json.dumps(document, indent=1) + "\n")
-    partial.replace(file)  # whoever is stopped here leaves the last whole one
+    return measured_rows.table(*cells_of(rows), {"layer", "pick", "best"}, markdown) + "\n\n" + summary(rows)
 
 
 def run_all(options, document):

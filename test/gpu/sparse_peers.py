@@ -30,7 +30,6 @@ import functools
 import itertools
 import json
 import math
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -38,13 +37,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import make_layers
+import measured_rows
+from measured_rows import UNKNOWN, Failure, call, fault_text, geometric_mean, microseconds, ratio_text, save
 
 HERE = Path(__file__).resolve().parent
 SPARSITIES = "0.5,0.7,0.8,0.9,0.95,0.98"
 PRECISIONS = ("fp32", "fp16")
 LARGEST_ERROR = {"fp32": 1e-5, "fp16": 2e-3}  # in the 2-norm, of inputs and weights that were rounded beforehand
 INPUTS = 4
-UNKNOWN = "-"
 # Columns of the table, and the candidates whose names begin so: the fastest that is right counts.
 COLUMNS = (("cuSPARSE CSR", "cuSPARSE CSR "), ("cuSPARSE ELL", "cuSPARSE ELL "), ("torch.sparse", "torch.sparse"),
            ("2:4", "cuSPARSELt"), ("Sputnik", "Sputnik"), ("dense cuBLAS", "cuBLAS"))
@@ -103,21 +103,6 @@ def weights_of(product):
 
 
 # --- burin ------------------------------------------------------------------------------------------------------------
-
-class Failure(Exception):
-    pass
-
-
-def call(options, command):
-    print("+ " + " ".join(command), file=sys.stderr, flush=True)
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.timeout)
-    except subprocess.TimeoutExpired:
-        raise Failure(f"it was not done after {options.timeout} seconds (--timeout)") from None
-    if result.returncode != 0:
-        raise Failure(f"exit code {result.returncode}: {(result.stderr.strip() or result.stdout).splitlines()[-1]}")
-    return result.stdout
-
 
 FEW_IMAGES = 4  # up to which halves of burin's are not in n8c8hw
 
@@ -217,10 +202,6 @@ def prepare(options, products):
 
 # --- all of them ------------------------------------------------------------------------------------------------------
 
-def fault_text(error):
-    return (str(error) or type(error).__name__).splitlines()[0]
-
-
 def measure_candidate(name, run, largest_error):
     entry = {"name": name}
     try:
@@ -251,10 +232,6 @@ def best(row, begins):
     return min(right, key=lambda entry: entry["us"], default=None)
 
 
-def microseconds(value):
-    return UNKNOWN if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
 def ratio_of(row):
     """The fastest sparse library's time over burin's."""
     right = [found["us"] for _, begins in COLUMNS[:-1] if (found := best(row, begins))]
@@ -276,24 +253,11 @@ def cells_of(rows):
         name = row["layer"] + (", im2col not counted" if row["im2col"] else "")
         cells.append([name, row["sparsity"], row["precision"], str(row["batch"]), *map(microseconds, times),
                       csr["name"].removeprefix("cuSPARSE CSR ") if csr else UNKNOWN, microseconds(row["burin_us"]),
-                      f"{ratio:.2f}" if ratio else UNKNOWN])
+                      ratio_text(ratio)])
     for (precision, batch), values in ratios.items():
-        mean = math.exp(sum(map(math.log, values)) / len(values))
-        cells.append([f"geometric mean of {len(values)}", "", precision, str(batch), *([""] * (len(used) + 2)), f"{mean:.2f}"])
+        cells.append([f"geometric mean of {len(values)}", "", precision, str(batch), *([""] * (len(used) + 2)),
+                      ratio_text(geometric_mean(values))])
     return heads, cells
-
-
-def as_text(heads, cells):
-    left = {"layer", "precision", "algorithm"}
-    widths = [max(len(row[column]) for row in [heads, *cells]) for column in range(len(heads))]
-    lines = [[text.ljust(width) if head in left else text.rjust(width) for text, width, head in zip(row, widths, heads)]
-             for row in [heads, *cells]]
-    lines.insert(1, ["-" * width for width in widths])
-    return "\n".join("  ".join(line).rstrip() for line in lines)
-
-
-def as_markdown(heads, cells):
-    return "\n".join("| " + " | ".join(row) + " |" for row in [heads, ["---"] * len(heads), *cells])
 
 
 def faults_of(rows):
@@ -310,16 +274,8 @@ def report(document, markdown=False):
     environment = ", ".join(f"{name} {value}" for name, value in document["environment"].items())
     text = (f"{environment}\n\nmedians of CUDA-graph replays; sparse / burin: the fastest sparse library's time over burin's, "
             "cold; conversions and preparation are not counted\n\n")
-    text += (as_markdown if markdown else as_text)(*cells_of(document["rows"]))
+    text += measured_rows.table(*cells_of(document["rows"]), {"layer", "precision", "algorithm"}, markdown)
     return "\n".join([text, "", *faults_of(document["rows"])]).rstrip()
-
-
-def save(file, document):
-    if not file:
-        return
-    partial = file.with_name(file.name + ".partial")
-    partial.write_text(json.dumps(document, indent=1) + "\n")
-    partial.replace(file)  # whoever is stopped here leaves the last whole one
 
 
 def run_all(options, products, peers, burin, document):

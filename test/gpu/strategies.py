@@ -35,9 +35,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import measured_rows
 import networks
 import networks_table
-from networks import Failure
+from measured_rows import UNKNOWN, Failure, fault_text
 
 HERE = Path(__file__).resolve().parent
 MAKE = HERE.parent.parent / "examples" / "models" / "make.py"
@@ -45,7 +46,6 @@ PRECISIONS = ("fp32", "tf32", "fp16")
 CUDNN_ALGORITHMS = ("implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling", "winograd",
                     "winograd_nonfused")
 CHOICE = "both, by models"  # what the ratios refer to
-UNKNOWN = "-"
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def measure_strategy(strategy, network, batches, measure):
             traceback.print_exc()
         for row in rows.values():
             if "back_to_back" not in row or "error" not in row:
-                row["fault"] = (str(error) or type(error).__name__).strip().splitlines()[0]
+                row["fault"] = fault_text(error)
     for row in rows.values():
         row["seconds"] = round(time.monotonic() - begin, 1)
         if not row["fault"] and not row.get("error", 0) <= allowed_error(strategy.precision):
@@ -218,16 +218,8 @@ def run_all(options, network, strategies, measure, document, started):
             left.append(f"{network}, {strategy.precision}: {strategy.name}")
             continue
         document["rows"] += measure_strategy(strategy, network, batches_of(options), measure)
-        save(options, document)
+        measured_rows.save(options.json, document)
     return left
-
-
-def save(options, document):
-    if not options.json:
-        return
-    partial = options.json.with_name(options.json.name + ".partial")
-    partial.write_text(json.dumps(document, indent=1) + "\n")
-    partial.replace(options.json)  # whoever is stopped here leaves the last whole one
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
@@ -244,18 +236,9 @@ def cells_of(rows):
         error = row.get("error")
         last = f"FAILED: {row['fault']}" if row["fault"] else row.get("kernels", "")
         cells.append([row["network"], str(row["batch"]), row["precision"], row["strategy"],
-                      networks_table.microseconds(row.get("back_to_back")), networks_table.microseconds(row.get("latency")),
-                      networks_table.ratio_text(ratio), UNKNOWN if error is None else f"{error:.1e}", last])
+                      measured_rows.microseconds(row.get("back_to_back")), measured_rows.microseconds(row.get("latency")),
+                      measured_rows.ratio_text(ratio), UNKNOWN if error is None else f"{error:.1e}", last])
     return heads, cells
-
-
-def as_text(heads, cells):
-    right = {"batch", "us", "latency us", "/ choice", "error"}
-    widths = [max(len(row[column]) for row in [heads, *cells]) for column in range(len(heads))]
-    lines = [[text.rjust(width) if head in right else text.ljust(width) for text, width, head in zip(row, widths, heads)]
-             for row in [heads, *cells]]
-    lines.insert(1, ["-" * width for width in widths])
-    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def report(document, markdown=False):
@@ -263,7 +246,7 @@ def report(document, markdown=False):
     heads, cells = cells_of(document["rows"])
     return (f"{environment}\n\nus: launches one behind the other; latency: one launch on an idle device (medians); / choice: "
             f"time over that of burin's own choice ('{CHOICE}') in the same precision\n\n"
-            + (networks_table.as_markdown if markdown else as_text)(heads, cells))
+            + measured_rows.table(heads, cells, {"network", "precision", "strategy", "kernels of convolutions"}, markdown))
 
 
 # --- the program ------------------------------------------------------------------------------------------------------
@@ -351,7 +334,7 @@ def measure_network(options, path, strategies, document, started):
         try:
             expected = reference_outputs(options, model, make_network)
         except Exception as error:  # the times can be taken all the same
-            document["environment"]["outputs"] = f"not compared: {str(error).splitlines()[0]}"
+            document["environment"]["outputs"] = f"not compared: {fault_text(error)}"
 
     def measure(strategy, rows):
         if strategy.torch:

@@ -124,7 +124,8 @@ class Runs(unittest.TestCase):
         self.assertEqual(result.stderr.count(" tune "), 2)
 
     def test_what_used_all_its_time_is_not_exhaustive(self):
-        result, document = self.run_it("--layers", "anchors:1x1.512-1024.7", "--batch", "1", "--most-budget", "0s", "--markdown")
+        result, document = self.run_it("--layers", "anchors:1x1.512-1024.7", "--batch", "1", "--most-budget", "0s",
+                                       "--markdown")
         self.assertTrue(document["rows"][0]["cut_short"])
         self.assertIn("(cut short)", result.stdout)
         self.assertIn("1 were cut short, and are not exhaustive", result.stdout)

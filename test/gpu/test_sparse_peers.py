@@ -488,7 +488,8 @@ class Runs(unittest.TestCase):
     def test_bad_values(self):
         for arguments, message in ((["--sets", "none"], "'none' is none of"), (["--sparsities", "2"], "'2' is no share"),
                                    (["--precisions", "fp8"], "'fp8' is none of fp32, fp16"),
-                                   (["--continue"], "--continue needs --json"), (["--prepare", "1"], "--prepare needs --burin")):
+                                   (["--continue"], "--continue needs --json"),
+                                   (["--prepare", "1"], "--prepare needs --burin")):
             result = subprocess.run([sys.executable, str(HERE / "sparse_peers.py"), "--out", str(self.folder), *arguments],
                                     capture_output=True, text=True, check=False)
             self.assertEqual(result.returncode, 2)
