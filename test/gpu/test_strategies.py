@@ -10,7 +10,6 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "networks")]
 
-import networks
 import strategies
 
 # Answers as burin does, which has no kernels of Winograd's here.
