@@ -42,7 +42,8 @@ TEST_CASE("bench_rows: convolutions at the batch sizes of their kernels, and the
 
 TEST_CASE("bench_rows: other batch sizes have the kernels that the runtime would choose") {
   const Package package = network_package();
-  const std::vector<BenchRow> rows = choose_rows(package.manifest, "features", {3, 8, 3}, RowsOf::all_that_libraries_do);
+  const std::vector<BenchRow> rows =
+      choose_rows(package.manifest, "features", {3, 8, 3}, RowsOf::all_that_libraries_do);
   CHECK(names_of(rows) == Names{{"features", 3}, {"features", 8}});
   CHECK_THROWS_WITH(choose_rows(package.manifest, "features", {3}, RowsOf::convolutions),
                     Contains("no layer of the package matches --layer 'features'"));
