@@ -4,6 +4,7 @@
 
 #include "compiler/assemble/locate.h"
 #include "compiler/cli/arguments.h"
+#include "compiler/cli/bench_rows.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/files.h"
@@ -17,7 +18,6 @@
 #include "compiler/import/names.h"
 #include "compiler/measure/layer_times.h"
 #include "ir/error.h"
-#include "ir/package/manifest_index.h"
 #include "ir/text.h"
 #include "runtime/bench/cudnn_baseline.h"
 
@@ -40,87 +40,6 @@ struct GivenActivations {
   std::vector<float> images;  // of the only layer's input, in NCHW, one behind the other
 };
 
-struct BenchRow {
-  const Kernel* kernel = nullptr;
-  int batch = 1;
-  std::optional<double> dead = {};  // share of the input's activity map; nothing: launched without maps
-  KernelTimes times = {};
-  double without_us = 0;              // of `dead`: the cold time of the same kernel without maps
-  std::vector<CudnnMode> modes = {};  // of cuDNN that it is compared with
-  CudnnBaseline baseline = {};
-
-  bool compared_with(CudnnMode mode) const { return std::find(modes.begin(), modes.end(), mode) != modes.end(); }
-  // cuDNN's time over ours, cold, where there is one: above 1 is faster than cuDNN.
-  std::optional<double> ratio(CudnnMode mode) const {
-    const std::optional<CudnnTime>& theirs = baseline[mode];
-    const double ours_us = times.cold.median_us;
-    if (!theirs || theirs->median_us <= 0 || ours_us <= 0) return std::nullopt;
-    return theirs->median_us / ours_us;
-  }
-};
-
-// A kernel is compared with cuDNN on tensors like its own, and with the fastest that cuDNN does on float tensors.
-std::vector<CudnnMode> modes_for(ElementType element) {
-  if (element == ElementType::f32) return {CudnnMode::fp32, CudnnMode::tf32};
-  return {element == ElementType::f16 ? CudnnMode::fp16 : CudnnMode::bf16, CudnnMode::tf32};
-}
-
-// "0,0.5,0.9"
-std::vector<double> parse_dead(const std::string& text) {
-  std::vector<double> shares;
-  for (const std::string& item : split_list("--dead", text)) {
-    const std::optional<double> share = parse_number<double>(item);
-    if (!share || !(*share >= 0 && *share <= 1)) {
-      fail(ErrorKind::usage, "--dead '{}': '{}' is not a share from 0 to 1, such as 0.5", text, item);
-    }
-    shares.push_back(*share);
-  }
-  return shares;
-}
-
-// Each row is followed by one for each share of dead blocks.
-std::vector<BenchRow> with_dead_inputs(const std::vector<BenchRow>& rows, const std::string& text) {
-  const std::vector<double> shares = parse_dead(text);
-  std::vector<BenchRow> all;
-  for (const BenchRow& row : rows) {
-    if (!row.kernel->form.has(TensorRole::input_map)) {
-      fail(ErrorKind::usage,
-           "--dead {}: kernel {} of layer '{}' skips nothing: it has no activity map of its input; compile it with "
-           "--skip-dead-tiles",
-           text, row.kernel->symbol, row.kernel->op);
-    }
-    all.push_back(row);
-    for (const double share : shares) {
-      all.push_back(row);
-      all.back().dead = share;
-    }
-  }
-  return all;
-}
-
-// What is timed: each kernel at the batch size it was tuned for, or each layer at each of `batches` with the kernel
-// that the runtime would choose.
-std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments& arguments,
-                                  const std::vector<int>& batches) {
-  std::vector<BenchRow> rows;
-  const auto is_asked_for = [&](const std::string& layer) { return matches(arguments.layer, layer); };
-  if (batches.empty()) {
-    for (const Kernel& kernel : manifest.kernels) {
-      if (!kernel.is_convolution() || !is_asked_for(kernel.op)) continue;
-      rows.push_back({.kernel = &kernel, .batch = kernel.planned_batch});
-    }
-  } else {
-    const ManifestIndex index(manifest);
-    for (const std::string& layer : index.convolutions()) {
-      if (!is_asked_for(layer)) continue;
-      for (const int batch : batches) rows.push_back({.kernel = index.kernel_for(layer, batch), .batch = batch});
-    }
-  }
-  if (rows.empty() && arguments.layer)
-    fail(ErrorKind::usage, "no layer of the package matches --layer '{}'", *arguments.layer);
-  return rows;
-}
-
 // Images of the input of the only layer that is measured.
 std::vector<float> read_layer_images(const std::vector<std::string>& given, const std::vector<BenchRow>& rows) {
   const Kernel& kernel = *rows.front().kernel;
@@ -129,6 +48,9 @@ std::vector<float> read_layer_images(const std::vector<std::string>& given, cons
     fail(ErrorKind::usage,
          "--activations {}: are the input of one layer, and '{}' and '{}' are measured; --layer names it",
          given.front(), kernel.op, row.kernel->op);
+  }
+  if (!kernel.is_convolution()) {
+    fail(ErrorKind::usage, "--activations {}: is for convolutions, and '{}' is none", given.front(), kernel.op);
   }
   const std::string what = fmt::format("layer '{}'", kernel.op);
   const std::string file = files_of({"--activations", "input"}, given, {kernel.op + ".input"}, what).front();
@@ -144,11 +66,12 @@ std::string time_text(const std::optional<CudnnTime>& time) { return time ? micr
 
 std::string spread_text(const Measurement& m) { return times_text({m.p10_us, m.p90_us, m.p99_us}); }
 
-// The geometric mean of the ratios to cuDNN in `mode`; empty where nothing is compared with it.
+// The geometric mean of the convolutions' ratios to cuDNN in `mode`; empty where none is compared with it.
 std::string mean_text(const std::vector<BenchRow>& rows, CudnnMode mode) {
   std::vector<double> ratios;
   bool compared = false;
   for (const BenchRow& row : rows) {
+    if (!row.kernel->is_convolution()) continue;
     compared = compared || row.compared_with(mode);
     if (const std::optional<double> ratio = row.ratio(mode)) ratios.push_back(*ratio);
   }
@@ -161,11 +84,12 @@ std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
   std::vector<std::string> columns = {"layer",        ">batch",   "code",         ">warm us",
                                       ">p10/p90/p99", ">cold us", ">p10/p90/p99", ">model us"};
   if (dead) columns.insert(columns.end(), {">dead", ">skipped", ">without/cold"});
+  columns.emplace_back("cuDNN's calls");
   const std::size_t own_columns = columns.size();
   for (const CudnnMode mode : kCudnnModes) columns.push_back(fmt::format(">cuDNN {} us", to_string(mode)));
   for (const CudnnMode mode : kCudnnModes) columns.push_back(fmt::format(">{}/cold", to_string(mode)));
   Table table(columns);
-  bool compared = false;
+  bool compared = false, others = false;
   for (const BenchRow& row : rows) {
     std::vector<std::string> cells = {row.kernel->op,
                                       fmt::format("{}", row.batch),
@@ -183,15 +107,17 @@ std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
       cell(fmt::format("{:.2f}", row.times.skipped));
       cell(row.times.cold.median_us > 0 ? fmt::format("{:.2f}", row.without_us / row.times.cold.median_us) : "-");
     }
+    cells.push_back(row.baseline.calls);
     for (const CudnnMode mode : kCudnnModes)
       cells.push_back(row.compared_with(mode) ? time_text(row.baseline[mode]) : "");
     for (const CudnnMode mode : kCudnnModes)
       cells.push_back(row.compared_with(mode) ? ratio_text(row.ratio(mode)) : "");
-    compared = compared || !row.modes.empty();
+    compared = compared || (!row.modes.empty() && row.kernel->is_convolution());
+    others = others || !row.kernel->is_convolution();
     table.add(std::move(cells));
   }
   if (compared) {
-    std::vector<std::string> footer = {"geometric mean"};
+    std::vector<std::string> footer = {others ? "geometric mean of convolutions" : "geometric mean"};
     footer.resize(own_columns + kCudnnModes.size());
     for (const CudnnMode mode : kCudnnModes) footer.push_back(mean_text(rows, mode));
     table.add_footer(std::move(footer));
@@ -224,8 +150,8 @@ std::string print_json(const std::vector<BenchRow>& rows, const BenchArguments& 
   for (const BenchRow& row : rows) {
     nlohmann::ordered_json entry = {{"layer", row.kernel->op},
                                     {"symbol", row.kernel->symbol},
-                                    {"shape", describe(row.kernel->layer->shape)},
-                                    {"nonzeros", row.kernel->layer->nonzeros},
+                                    {"kind", row.kernel->kind},
+                                    {"shape", describe(row.task)},
                                     {"precision", row.kernel->precision},
                                     {"input_layout", to_string(row.kernel->form.input().layout)},
                                     {"output_layout", to_string(row.kernel->form.output().layout)},
@@ -237,9 +163,15 @@ std::string print_json(const std::vector<BenchRow>& rows, const BenchArguments& 
                                     {"skipped", row.times.skipped},
                                     {"warm", measurement_json(row.times.warm)},
                                     {"cold", measurement_json(row.times.cold)}};
-    add_sizes(entry, {*row.kernel, described_code(*row.kernel, device.arch())});
+    if (row.kernel->is_convolution()) {
+      entry["nonzeros"] = row.kernel->layer->nonzeros;
+      add_sizes(entry, {*row.kernel, described_code(*row.kernel, device.arch())});
+    }
     for (const CudnnMode mode : row.modes) entry[json_key(mode)] = to_json(row.baseline[mode]);
-    if (!row.modes.empty()) entry["cudnn_note"] = row.baseline.note;
+    if (!row.modes.empty()) {
+      entry["cudnn_calls"] = row.baseline.calls;
+      entry["cudnn_note"] = row.baseline.note;
+    }
     document["rows"].push_back(std::move(entry));
   }
   return json_output(document);
@@ -289,7 +221,9 @@ int bench_package(const BenchArguments& arguments) {
   if (arguments.no_overlap) {
     fail(ErrorKind::usage, "--no-overlap is for whole networks, and this measures layers by themselves");
   }
-  std::vector<BenchRow> rows = choose_rows(package.manifest, arguments, batches);
+  // What is no convolution is there to be compared.
+  const RowsOf rows_of = arguments.baseline && !arguments.dead ? RowsOf::all_that_libraries_do : RowsOf::convolutions;
+  std::vector<BenchRow> rows = choose_rows(package.manifest, arguments.layer, batches, rows_of);
   if (arguments.dead) rows = with_dead_inputs(rows, *arguments.dead);
   if (!arguments.activations.empty() && !rows.empty()) given.images = read_layer_images(arguments.activations, rows);
 
@@ -308,8 +242,10 @@ int bench_package(const BenchArguments& arguments) {
     double without_us = 0;
     for (BenchRow& row : rows) {
       progress.update(done++, static_cast<int>(rows.size()), row.kernel->op);
-      const std::int64_t elements = row.kernel->layer->shape.input_elements() * row.batch;
-      const std::vector<float> values = repeated(given.images, elements);
+      std::vector<float> values;  // random ones, unless images are given
+      if (!given.images.empty()) {
+        values = repeated(given.images, row.kernel->layer->shape.input_elements() * row.batch);
+      }
       row.times = bench.time(*row.kernel, row.batch, {.dead = row.dead, .zeros = given.zeros, .values = values});
       if (!row.dead) without_us = row.times.cold.median_us;
       row.without_us = without_us;
@@ -317,8 +253,8 @@ int bench_package(const BenchArguments& arguments) {
       if (!cudnn || row.dead) continue;
       MeasureOptions measure_options;
       measure_options.samples = arguments.options.samples;
-      row.modes = modes_for(row.kernel->form.input().element);
-      row.baseline = cudnn->measure(row.kernel->layer->shape, row.batch, row.modes, bench.stream(), measure_options);
+      row.modes = modes_for(*row.kernel);
+      row.baseline = cudnn->measure(row.task, row.batch, row.modes, bench.stream(), measure_options);
     }
   }
   for (const std::string& note : bench.notes()) print_note(note);
@@ -350,7 +286,7 @@ void add_bench_command(CLI::App& app, Action& action) {
              "Only layers whose name matches (*, ?, [..]); of a network: these by themselves");
   add_option(*command, "--baseline NAME", arguments->baseline,
              "cudnn: its best algorithm by measurement, in the same run; FP32 kernels beside FP32 and TF32, "
-             "half kernels beside FP16 or BF16 and TF32");
+             "half kernels beside FP16 or BF16 and TF32; pools, softmax and copies beside its calls for them");
   add_option(*command, "--dead LIST", arguments->dead,
              "Time each kernel also with activity maps and inputs of which these shares of the (cell, channel) "
              "blocks are zero, e.g. 0,0.5,0.9");

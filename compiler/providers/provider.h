@@ -15,6 +15,7 @@
 
 #include "compiler/task.h"
 #include "ir/kernel.h"
+#include "ir/library_task.h"
 
 namespace burin {
 
@@ -125,6 +126,10 @@ class Provider {
   // Whether its kernels take the same time whatever the zeros of the weights are: what others are compared with to see
   // what the zeros are worth.
   virtual bool is_dense() const { return false; }
+
+  // What a kernel of its that is no convolution computes with so many images, where libraries of dense kernels have a
+  // call for the same. Nothing: they have none. Throws Error(bad_input) for a plan that is none of this provider's.
+  virtual std::optional<LibraryTask> library_task(const Kernel&, int /*batch*/) const { return std::nullopt; }
 
   // The module of a kernel that make() once gave, from what a package says of it. `layer` is its convolution where
   // weights are baked, else null. Throws Error(bad_input) for a plan that is none of this provider's.

@@ -235,12 +235,16 @@ std::vector<double> TemplateProvider::launch_us(const Task& task, const std::str
   return us;
 }
 
-SpecialisedModule TemplateProvider::module_of(const Kernel& kernel, const ConvLayer*) const {
-  const TemplatePlan plan = parse_template_plan(kernel.plan);
+TemplatePlan TemplateProvider::usable_plan(const Kernel& kernel) const {
+  TemplatePlan plan = parse_template_plan(kernel.plan);
   if (const auto faults = faults_of(plan, name()); !faults.empty()) {
     fail(ErrorKind::bad_input, "{}: its plan cannot be used: {}", kernel.owner(), faults.front());
   }
-  return specialise_template(plan, kernel.entry_name());
+  return plan;
+}
+
+SpecialisedModule TemplateProvider::module_of(const Kernel& kernel, const ConvLayer*) const {
+  return specialise_template(usable_plan(kernel), kernel.entry_name());
 }
 
 double PlainProvider::predict_us(const Task& task, const TemplatePlan& plan) const {

@@ -66,6 +66,9 @@ class TemplateProvider : public Provider {
   // What it multiplies on tensor cores, where that is counted.
   virtual std::optional<MultipliedColumns> multiplied(const Task&, const TemplatePlan&) const { return std::nullopt; }
 
+  // That of a package's kernel. Throws Error(bad_input) where constants are missing or out of range.
+  TemplatePlan usable_plan(const Kernel& kernel) const;
+
   // Name, arch and tensors.
   TemplatePlan start(const Task& task) const;
   Candidate candidate(const Task& task, const TemplatePlan& plan) const;

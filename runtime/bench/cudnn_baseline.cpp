@@ -10,7 +10,9 @@
 
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/library_call.h"
 #include "runtime/device_state.h"
+#include "runtime/library/cudnn_calls.h"
 
 namespace burin {
 namespace {
@@ -59,13 +61,72 @@ DeviceBuffer random_buffer(const Device& device, ElementType type, std::int64_t 
 }
 
 // cuDNN pads both sides alike. Where the layer does not, the input is padded beforehand instead.
+bool is_symmetric(const Padding& pad) { return pad.top == pad.bottom && pad.left == pad.right; }
+
 ConvShape symmetric(const ConvShape& shape) {
   ConvShape padded = shape;
-  if (shape.pad.top == shape.pad.bottom && shape.pad.left == shape.pad.right) return padded;
+  if (is_symmetric(shape.pad)) return padded;
   padded.in_h += shape.pad.top + shape.pad.bottom;
   padded.in_w += shape.pad.left + shape.pad.right;
   padded.pad = {};
   return padded;
+}
+PooledImage symmetric(const PooledImage& pooled) {
+  PooledImage padded = pooled;
+  if (is_symmetric(pooled.pool.pad)) return padded;
+  padded.rows += pooled.pool.pad.top + pooled.pool.pad.bottom;
+  padded.cols += pooled.pool.pad.left + pooled.pool.pad.right;
+  padded.pool.pad = {};
+  return padded;
+}
+
+// The pool of a convolution's kernel that cuDNN has a call for. A pool that filters is a convolution of its own.
+const Pool* pool_behind(const ConvShape& shape) {
+  return shape.epilogue.pool && !shape.epilogue.filters() ? &*shape.epilogue.pool : nullptr;
+}
+PooledImage pooled_image(const ConvShape& shape) {
+  return {shape.out_channels, shape.conv_h(), shape.conv_w(), *pool_behind(shape)};
+}
+
+std::string calls_text(const Pool& pool) {
+  std::string text = fmt::format("{} pool", to_string(pool.kind));
+  if (pool.count_padding && !(pool.pad == Padding{})) text += " with padding";
+  return text;
+}
+std::string calls_text(const LibraryTask& task) {
+  if (const auto* pooled = std::get_if<PooledImage>(&task)) {
+    return averages_whole(pooled->pool, pooled->rows, pooled->cols) ? "global average" : calls_text(pooled->pool);
+  }
+  if (const auto* softmax = std::get_if<SoftmaxImage>(&task)) {
+    return softmax->pixels == 1 ? "softmax" : "softmax of channels";
+  }
+  if (std::holds_alternative<MovedTensor>(task)) return "transform";
+  const auto& shape = std::get<ConvShape>(task);
+  const Pool* pool = pool_behind(shape);
+  if (pool == nullptr) return "conv";
+  const Epilogue& end = shape.epilogue;
+  return fmt::format("conv{}{}{}, {}", end.bias ? "+bias" : "", end.residual ? "+residual" : "",
+                     is_relu(end.function) ? "+relu" : "", calls_text(*pool));
+}
+
+// What the calls leave out or do beforehand, each a sentence.
+std::vector<std::string> notes_of(const LibraryTask& task) {
+  const std::string padded =
+      "cuDNN cannot pad the sides differently: its input was padded beforehand, which is not timed";
+  std::vector<std::string> notes;
+  if (const auto* pooled = std::get_if<PooledImage>(&task)) {
+    if (!is_symmetric(pooled->pool.pad)) notes.push_back(padded);
+  }
+  const auto* shape = std::get_if<ConvShape>(&task);
+  if (shape == nullptr) return notes;
+  const Epilogue& end = shape->epilogue;
+  const Pool* pool = pool_behind(*shape);
+  if (!is_symmetric(shape->pad) || (pool != nullptr && !is_symmetric(pool->pad))) notes.push_back(padded);
+  if (end.filters()) notes.push_back("the depthwise convolution that burin's kernel ends with is not in cuDNN's time");
+  if (pool != nullptr && end.function && !is_relu(end.function)) {
+    notes.push_back(fmt::format("cuDNN's call that fuses has no {}: its time is without", describe(*end.function)));
+  }
+  return notes;
 }
 
 void append(std::string& text, const std::string& sentence) {
@@ -91,60 +152,37 @@ Measurement measure_in_a_row(const Device& device, const Stream& stream,
 
 }  // namespace
 
-// The layer on the device, with tensors of one element type. Values are random, so one set of buffers serves both
-// layouts.
-struct Cudnn::Problem {
-  const Device& device;
-  std::shared_ptr<const CudnnHandle> handle;
-  const CudnnTable& table;
-  ConvShape shape;
-  int batch;
-  ElementType element;
-  std::vector<DeviceBuffer> inputs;
-  DeviceBuffer weights, output, workspace;
-  std::optional<CudnnConvolution> convolution;  // as it was described last
+// What is measured on the device, with tensors of one element type. Values are random, so one set of buffers serves
+// both layouts. There is a choice of algorithms, of which each may be captured or not.
+class Cudnn::Problem {
+ public:
+  Problem(const Device& device, std::shared_ptr<const CudnnHandle> handle, ElementType element)
+      : device_(device), handle_(std::move(handle)), element_(element) {}
+  virtual ~Problem() = default;
+  Problem(const Problem&) = delete;
+  Problem& operator=(const Problem&) = delete;
 
-  Problem(const Device& on, const std::shared_ptr<const CudnnHandle>& by, const ConvShape& layer, int images,
-          ElementType tensors)
-      : device(on),
-        handle(by),
-        table(by->table()),
-        shape(symmetric(layer)),
-        batch(images),
-        element(tensors),
-        weights(random_buffer(on, tensors, shape.weight_elements(), kCudnnInputBuffers)),
-        output(on, static_cast<std::size_t>(shape.conv_elements()) * static_cast<std::size_t>(images) *
-                       static_cast<std::size_t>(bytes_of(tensors))) {
-    for (std::uint32_t i = 0; i < kCudnnInputBuffers; ++i) {
-      inputs.push_back(random_buffer(on, tensors, shape.input_elements() * images, i));
-    }
-  }
+  virtual std::vector<CudnnLayout> layouts() const { return {CudnnLayout::nchw, CudnnLayout::nhwc}; }
+  virtual std::string layout_name(CudnnLayout layout) const { return std::string(to_string(layout)); }
+  virtual int algorithms() const = 0;
+  virtual std::string algorithm_name(int algorithm) const = 0;
+  // To be called before the following, which are of what was described last.
+  virtual void describe(CudnnLayout layout, CudnnMode mode) = 0;
+  virtual CudnnStatus workspace_bytes(int algorithm, std::size_t& bytes) const = 0;
+  virtual CudnnStatus enqueue(CUstream_st* stream, int turn, int algorithm, std::size_t workspace_bytes) const = 0;
+  virtual const char* call() const = 0;
 
-  void describe(CudnnLayout layout, CudnnMode mode) {
-    convolution.emplace(
-        handle,
-        CudnnProblem{
-            .shape = shape, .batch = batch, .layout = layout, .type = traits(mode).type, .math = traits(mode).math});
-  }
-
-  CudnnStatus workspace_bytes(int algorithm, std::size_t& bytes) const {
-    return convolution->workspace_bytes(algorithm, bytes);
-  }
-
-  CudnnStatus enqueue(CUstream_st* stream, int turn, int algorithm, std::size_t bytes) const {
-    const DeviceBuffer& input = inputs[static_cast<std::size_t>(turn % kCudnnInputBuffers)];
-    return convolution->enqueue(stream, algorithm,
-                                {.input = input.data<void>(),
-                                 .weights = weights.data<void>(),
-                                 .output = output.data<void>(),
-                                 .workspace = workspace.data<void>(),
-                                 .workspace_bytes = bytes});
+  ElementType element() const { return element_; }
+  void reserve_workspace(std::size_t bytes) {
+    if (bytes <= workspace_.bytes()) return;
+    workspace_ = DeviceBuffer();  // first, so that both need not fit
+    workspace_ = DeviceBuffer(device_, bytes);
   }
 
   // A launch of an algorithm, for what measures; `turn` says which of the inputs it reads.
   std::function<void(CUstream_st*, int)> launch_of(int algorithm, std::size_t bytes) const {
     return [this, algorithm, bytes](CUstream_st* target, int turn) {
-      check_cudnn(table, enqueue(target, turn, algorithm, bytes), "cudnnConvolutionForward");
+      check_cudnn(handle_->table(), enqueue(target, turn, algorithm, bytes), call());
     };
   }
 
@@ -155,13 +193,171 @@ struct Cudnn::Problem {
     const auto launch = launch_of(algorithm, bytes);
     graph_replay = true;
     try {
-      return burin::measure(device, stream, launch, options);
+      return burin::measure(device_, stream, launch, options);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::device) throw;
     }
     graph_replay = false;
-    return measure_in_a_row(device, stream, launch, options.samples, kLaunchesInARow);
+    return measure_in_a_row(device_, stream, launch, options.samples, kLaunchesInARow);
   }
+
+ protected:
+  const std::shared_ptr<const CudnnHandle>& handle() const { return handle_; }
+  void make_inputs(std::int64_t elements) {
+    for (std::uint32_t i = 0; i < kCudnnInputBuffers; ++i) {
+      inputs_.push_back(random_buffer(device_, element_, elements, i));
+    }
+  }
+  const void* input(int turn) const {
+    return inputs_[static_cast<std::size_t>(turn % kCudnnInputBuffers)].data<void>();
+  }
+  void* workspace() const { return workspace_.data<void>(); }
+  DeviceBuffer buffer_of(std::int64_t elements) const {
+    return {device_, static_cast<std::size_t>(elements) * static_cast<std::size_t>(bytes_of(element_))};
+  }
+  DeviceBuffer random_of(std::int64_t elements) const {
+    return random_buffer(device_, element_, elements, kCudnnInputBuffers);
+  }
+
+ private:
+  Device device_;
+  std::shared_ptr<const CudnnHandle> handle_;
+  ElementType element_;
+  std::vector<DeviceBuffer> inputs_;
+  DeviceBuffer workspace_;
+};
+
+// A convolution, and the pool behind it where there is one.
+class Cudnn::ConvProblem : public Problem {
+ public:
+  ConvProblem(const Device& device, const std::shared_ptr<const CudnnHandle>& handle, const ConvShape& layer, int batch,
+              ElementType tensors)
+      : Problem(device, handle, tensors),
+        shape_(symmetric(layer)),
+        batch_(batch),
+        weights_(random_of(shape_.weight_elements())),
+        sums_(buffer_of(shape_.conv_elements() * batch)) {
+    make_inputs(shape_.input_elements() * batch);
+    if (!pooled()) return;
+    const PooledImage image = symmetric(pooled_image(shape_));
+    // A pool whose input is padded beforehand reads more than the convolution has written.
+    sums_ = buffer_of(std::int64_t{image.channels} * image.rows * image.cols * batch);
+    output_ = buffer_of(shape_.output_elements() * batch);
+    bias_ = random_of(shape_.out_channels);  // the call that fuses adds one in any case
+    if (shape_.epilogue.residual) residual_ = random_of(shape_.conv_elements() * batch);
+  }
+
+  int algorithms() const override { return kCudnnForwardAlgorithms; }
+  std::string algorithm_name(int algorithm) const override { return cudnn_algorithm_name(algorithm); }
+  const char* call() const override { return pooled() ? "a convolution and its pool" : "cudnnConvolutionForward"; }
+
+  void describe(CudnnLayout layout, CudnnMode mode) override {
+    convolution_.emplace(handle(), CudnnProblem{.shape = shape_,
+                                                .batch = batch_,
+                                                .layout = layout,
+                                                .type = traits(mode).type,
+                                                .math = traits(mode).math,
+                                                .with_epilogue = pooled()});
+    if (!pooled()) return;
+    pool_ = cudnn_pool(handle(), symmetric(pooled_image(shape_)),
+                       {.images = batch_, .layout = layout, .type = traits(mode).type});
+  }
+
+  CudnnStatus workspace_bytes(int algorithm, std::size_t& bytes) const override {
+    return convolution_->workspace_bytes(algorithm, bytes);
+  }
+
+  CudnnStatus enqueue(CUstream_st* stream, int turn, int algorithm, std::size_t bytes) const override {
+    const CudnnStatus status = convolution_->enqueue(stream, algorithm,
+                                                     {.input = input(turn),
+                                                      .weights = weights_.data<void>(),
+                                                      .bias = bias_.data<void>(),
+                                                      .residual = residual_.data<void>(),
+                                                      .output = sums_.data<void>(),
+                                                      .workspace = workspace(),
+                                                      .workspace_bytes = bytes});
+    if (status != kCudnnSuccess || !pooled()) return status;
+    return pool_(stream, sums_.data<void>(), output_.data<void>());
+  }
+
+ private:
+  bool pooled() const { return pool_behind(shape_) != nullptr; }
+
+  ConvShape shape_;
+  int batch_;
+  DeviceBuffer weights_, bias_, residual_, sums_, output_;
+  std::optional<CudnnConvolution> convolution_;
+  CudnnCall pool_;
+};
+
+// What is one call from one tensor to another.
+class Cudnn::PlainProblem : public Problem {
+ public:
+  PlainProblem(const Device& device, const std::shared_ptr<const CudnnHandle>& handle, LibraryTask task, int batch,
+               ElementType tensors)
+      : Problem(device, handle, tensors), task_(std::move(task)), batch_(batch) {
+    if (const auto* pooled = std::get_if<PooledImage>(&task_)) {
+      const PooledImage image = symmetric(*pooled);
+      make_inputs(std::int64_t{image.channels} * image.rows * image.cols * batch);
+      output_ =
+          buffer_of(image.channels * pooled_rows(image.pool, image.rows) * pooled_cols(image.pool, image.cols) * batch);
+      task_ = image;
+    } else if (const auto* softmax = std::get_if<SoftmaxImage>(&task_)) {
+      make_inputs(softmax->channels * softmax->pixels * batch);
+      output_ = buffer_of(softmax->channels * softmax->pixels * batch);
+    } else {
+      const auto& moved = std::get<MovedTensor>(task_);
+      make_inputs(spanned(moved, &MovedAxis::in_step));
+      output_ = buffer_of(spanned(moved, &MovedAxis::out_step));
+    }
+  }
+
+  std::vector<CudnnLayout> layouts() const override {
+    if (is_moved()) return {CudnnLayout::nchw};
+    return Problem::layouts();
+  }
+  std::string layout_name(CudnnLayout layout) const override {
+    return is_moved() ? "STRIDED" : Problem::layout_name(layout);
+  }
+  int algorithms() const override { return 1; }
+  std::string algorithm_name(int) const override {
+    return is_moved() ? "TRANSFORM" : std::holds_alternative<SoftmaxImage>(task_) ? "SOFTMAX" : "POOLING";
+  }
+  const char* call() const override {
+    return is_moved()                                    ? "cudnnTransformTensor"
+           : std::holds_alternative<SoftmaxImage>(task_) ? "cudnnSoftmaxForward"
+                                                         : "cudnnPoolingForward";
+  }
+  void describe(CudnnLayout layout, CudnnMode mode) override {
+    const CudnnTensors tensors{.images = batch_, .layout = layout, .type = traits(mode).type};
+    if (const auto* pooled = std::get_if<PooledImage>(&task_)) {
+      call_ = cudnn_pool(handle(), *pooled, tensors);
+    } else if (const auto* softmax = std::get_if<SoftmaxImage>(&task_)) {
+      call_ = cudnn_softmax(handle(), *softmax, tensors);
+    } else {
+      call_ = cudnn_transform(handle(), std::get<MovedTensor>(task_), tensors.type);
+    }
+  }
+  CudnnStatus workspace_bytes(int, std::size_t& bytes) const override {
+    bytes = 0;
+    return kCudnnSuccess;
+  }
+  CudnnStatus enqueue(CUstream_st* stream, int turn, int, std::size_t) const override {
+    return call_(stream, input(turn), output_.data<void>());
+  }
+
+ private:
+  static std::int64_t spanned(const MovedTensor& moved, std::int64_t MovedAxis::* step) {
+    std::int64_t last = 0;
+    for (const MovedAxis& axis : moved.axes) last += (axis.extent - 1) * (axis.*step);
+    return last + 1;
+  }
+  bool is_moved() const { return std::holds_alternative<MovedTensor>(task_); }
+
+  LibraryTask task_;
+  int batch_;
+  DeviceBuffer output_;
+  CudnnCall call_;
 };
 
 struct Cudnn::Candidate {
@@ -174,18 +370,32 @@ struct Cudnn::Candidate {
 Cudnn::Cudnn(const Device& device, const std::vector<std::string>& candidates)
     : device_(device), handle_(device_.state()->cudnn->get(candidates)) {}
 
+std::unique_ptr<Cudnn::Problem> Cudnn::problem_of(const LibraryTask& task, int batch, ElementType element) const {
+  if (const auto* shape = std::get_if<ConvShape>(&task)) {
+    return std::make_unique<ConvProblem>(device_, handle_, *shape, batch, element);
+  }
+  return std::make_unique<PlainProblem>(device_, handle_, task, batch, element);
+}
+
 // Runs every algorithm in both layouts; fastest first. `refusals` counts those that do not serve the shape.
 std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMode mode, const Stream& stream,
                                             std::string& refusals) {
   const CudnnTable& table = handle_->table();
   std::vector<Candidate> candidates;
   double shortest_us = std::numeric_limits<double>::infinity();
-  for (const CudnnLayout layout : {CudnnLayout::nchw, CudnnLayout::nhwc}) {
-    problem.describe(layout, mode);
-    for (int algorithm = 0; algorithm < kCudnnForwardAlgorithms; ++algorithm) {
+  for (const CudnnLayout layout : problem.layouts()) {
+    try {
+      problem.describe(layout, mode);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::device) throw;
+      append(refusals, fmt::format("{}: {}", problem.layout_name(layout), error.what()));
+      continue;
+    }
+    for (int algorithm = 0; algorithm < problem.algorithms(); ++algorithm) {
       Candidate candidate{.algorithm = algorithm, .layout = layout};
       const auto refuse = [&](const std::string& reason) {
-        append(refusals, fmt::format("{} {}: {}", to_string(layout), cudnn_algorithm_name(algorithm), reason));
+        append(refusals,
+               fmt::format("{} {}: {}", problem.layout_name(layout), problem.algorithm_name(algorithm), reason));
       };
       if (const CudnnStatus status = problem.workspace_bytes(algorithm, candidate.workspace_bytes);
           status != kCudnnSuccess) {
@@ -196,10 +406,7 @@ std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMode mode, co
         refuse(fmt::format("wants {} bytes of workspace", candidate.workspace_bytes));
         continue;
       }
-      if (candidate.workspace_bytes > problem.workspace.bytes()) {
-        problem.workspace = DeviceBuffer();  // first, so that both need not fit
-        problem.workspace = DeviceBuffer(device_, candidate.workspace_bytes);
-      }
+      problem.reserve_workspace(candidate.workspace_bytes);
       // Outside of any capture first: an algorithm may load code or allocate when it runs for the first time.
       if (const CudnnStatus status = problem.enqueue(stream, 0, algorithm, candidate.workspace_bytes);
           status != kCudnnSuccess) {
@@ -251,8 +458,8 @@ std::optional<CudnnTime> Cudnn::best(Problem& problem, CudnnMode mode, const Str
     }
     const Measurement measured =
         problem.time(candidate.algorithm, candidate.workspace_bytes, stream, final_options, time.graph_replay);
-    time.algorithm = cudnn_algorithm_name(candidate.algorithm);
-    time.layout = to_string(candidate.layout);
+    time.algorithm = problem.algorithm_name(candidate.algorithm);
+    time.layout = problem.layout_name(candidate.layout);
     time.median_us = measured.median_us;
     time.p10_us = measured.p10_us;
     time.p90_us = measured.p90_us;
@@ -261,13 +468,17 @@ std::optional<CudnnTime> Cudnn::best(Problem& problem, CudnnMode mode, const Str
   return fastest;
 }
 
-CudnnBaseline Cudnn::measure(const ConvShape& shape, int batch, std::span<const CudnnMode> modes, const Stream& stream,
+CudnnBaseline Cudnn::measure(const LibraryTask& task, int batch, std::span<const CudnnMode> modes, const Stream& stream,
                              const MeasureOptions& options) {
   if (batch < 1) fail(ErrorKind::usage, "a batch of {} images: at least 1 is needed", batch);
   CudnnBaseline baseline;
-  if (!(symmetric(shape).pad == shape.pad)) {
-    append(baseline.note,
-           "cuDNN cannot pad the sides differently: its input was padded beforehand, which is not timed");
+  baseline.calls = calls_text(task);
+  for (const std::string& note : notes_of(task)) append(baseline.note, note);
+  if (const auto* pooled = std::get_if<PooledImage>(&task)) {
+    if (pooled->pool.dilation_h != 1 || pooled->pool.dilation_w != 1) {
+      append(baseline.note, "cuDNN has no pool with dilation");
+      return baseline;
+    }
   }
   std::unique_ptr<Problem> problem;
   for (const CudnnMode mode : modes) {
@@ -276,9 +487,9 @@ CudnnBaseline Cudnn::measure(const ConvShape& shape, int batch, std::span<const 
       continue;
     }
     const ElementType element = traits(mode).element;
-    if (!problem || problem->element != element) {
+    if (!problem || problem->element() != element) {
       problem.reset();  // first, so that both need not fit
-      problem = std::make_unique<Problem>(device_, handle_, shape, batch, element);
+      problem = problem_of(task, batch, element);
     }
     baseline[mode] = best(*problem, mode, stream, options, baseline.note);
   }

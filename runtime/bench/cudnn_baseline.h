@@ -1,9 +1,13 @@
-// What cuDNN needs for a dense convolution: the fastest of its forward algorithms by our own measurement, over both
-// memory layouts, in FP32, with TF32 allowed, and with FP16 and BF16 tensors. Sums are FP32 in all of them.
+// What cuDNN needs for what a kernel computes, by our own measurement, in FP32, with TF32 allowed, and with FP16 and
+// BF16 tensors, in which sums are FP32.
 //
-// It is the convolution alone: no bias, residual, activation or pool, which only favours cuDNN in a comparison (of a
-// pool the note says so: it also spares burin stores). Data are random; inputs take turns among kCudnnInputBuffers
-// buffers.
+// Of a dense convolution it is the fastest of the forward algorithms over both memory layouts. It is the convolution
+// alone: no bias, residual or activation, which only favours cuDNN in a comparison. Of a convolution that ends with a
+// pool all is there that burin's kernel does: the call that adds bias and residual and applies ReLU, and that of the
+// pool behind it, together, in one graph. Pools, softmax and tensors that are moved are a call each.
+// CudnnBaseline::calls says what was measured.
+//
+// Data are random; inputs take turns among kCudnnInputBuffers buffers.
 #pragma once
 
 #include <array>
@@ -15,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/conv_layer.h"
+#include "ir/library_task.h"
 #include "ir/named_enum.h"
 #include "runtime/bench/measure.h"
 #include "runtime/library/cudnn_convolution.h"
@@ -35,8 +39,8 @@ inline constexpr std::array kCudnnModes = {CudnnMode::fp32, CudnnMode::tf32, Cud
 constexpr EnumNames<4> names_of(CudnnMode) { return {"a mode of cuDNN", {"FP32", "TF32", "FP16", "BF16"}}; }
 
 struct CudnnTime {
-  std::string algorithm;  // "WINOGRAD_NONFUSED"
-  std::string layout;     // "NCHW"
+  std::string algorithm;  // "WINOGRAD_NONFUSED"; of what has one way to be done, that: "POOLING"
+  std::string layout;     // "NCHW"; of tensors that are moved "STRIDED"
   double median_us = 0, p10_us = 0, p90_us = 0;
   bool graph_replay = false;  // false: the algorithm cannot be captured; timed by events around launches in a row
 };
@@ -44,7 +48,8 @@ struct CudnnTime {
 struct CudnnBaseline {
   // Absent: not asked for, or not to be had (TF32 and BF16 came with Ampere), which `note` then says.
   std::array<std::optional<CudnnTime>, kCudnnModes.size()> times;
-  std::string note;  // what else a reader must know: padding done beforehand, why a time is absent
+  std::string calls;  // what was measured: "conv", "conv+bias+relu, max pool", "softmax"
+  std::string note;   // what else a reader must know: padding done beforehand, why a time is absent
 
   std::optional<CudnnTime>& operator[](CudnnMode mode) { return times[static_cast<std::size_t>(mode)]; }
   const std::optional<CudnnTime>& operator[](CudnnMode mode) const { return times[static_cast<std::size_t>(mode)]; }
@@ -58,14 +63,17 @@ class Cudnn {
   std::string version() const { return handle_->library().version(); }
   const std::string& path() const { return handle_->library().path(); }
 
-  // Measures each of `modes`; one thread at a time may call. Algorithms that refuse the shape are passed over. Throws
+  // Measures each of `modes`; one thread at a time may call. Algorithms that refuse the task are passed over. Throws
   // Error(device) when memory is short or the device fails.
-  CudnnBaseline measure(const ConvShape& shape, int batch, std::span<const CudnnMode> modes, const Stream& stream,
+  CudnnBaseline measure(const LibraryTask& task, int batch, std::span<const CudnnMode> modes, const Stream& stream,
                         const MeasureOptions& options = {});
 
  private:
-  struct Problem;
+  class Problem;
+  class ConvProblem;
+  class PlainProblem;
   struct Candidate;
+  std::unique_ptr<Problem> problem_of(const LibraryTask& task, int batch, ElementType element) const;
   std::vector<Candidate> screen(Problem& problem, CudnnMode mode, const Stream& stream, std::string& refusals);
   std::optional<CudnnTime> best(Problem& problem, CudnnMode mode, const Stream& stream, const MeasureOptions& options,
                                 std::string& note);

@@ -5,26 +5,9 @@
 
 #include "ir/error.h"
 #include "ir/library_call.h"
+#include "runtime/library/cudnn_descriptor.h"
 
 namespace burin {
-
-// One of cuDNN's descriptors, destroyed with it.
-class CudnnDescriptor {
- public:
-  using Create = CudnnStatus (*)(CudnnObject*);
-  using Destroy = CudnnStatus (*)(CudnnObject);
-  CudnnDescriptor(const CudnnTable& table, Create create, Destroy destroy) : destroy_(destroy) {
-    check_cudnn(table, create(&object_), "cudnnCreate...Descriptor");
-  }
-  ~CudnnDescriptor() { destroy_(object_); }
-  CudnnDescriptor(const CudnnDescriptor&) = delete;
-  CudnnDescriptor& operator=(const CudnnDescriptor&) = delete;
-  operator CudnnObject() const { return object_; }
-
- private:
-  CudnnObject object_ = nullptr;
-  Destroy destroy_;
-};
 
 namespace {
 
@@ -117,7 +100,7 @@ struct CudnnConvolution::Descriptors {
                shape.epilogue.residual ? problem.residual_pitch : problem.output_pitch, "of the residual");
     bias.emplace(table, table.create_tensor, table.destroy_tensor);
     check_cudnn(table,
-                table.set_tensor_4d(*bias, static_cast<int>(problem.layout), static_cast<int>(CudnnType::float32), 1,
+                table.set_tensor_4d(*bias, static_cast<int>(problem.layout), static_cast<int>(problem.type), 1,
                                     shape.out_channels, 1, 1),
                 "cudnnSetTensor4dDescriptor", "of the bias");
     activation.emplace(table, table.create_activation, table.destroy_activation);

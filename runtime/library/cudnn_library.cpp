@@ -69,6 +69,7 @@ std::string CudnnLibrary::open(const std::string& candidate) {
   load(table_.destroy_tensor, "cudnnDestroyTensorDescriptor");
   load(table_.set_tensor_4d, "cudnnSetTensor4dDescriptor");
   load(table_.set_tensor_4d_ex, "cudnnSetTensor4dDescriptorEx");
+  load(table_.set_tensor_nd, "cudnnSetTensorNdDescriptor");
   load(table_.create_filter, "cudnnCreateFilterDescriptor");
   load(table_.destroy_filter, "cudnnDestroyFilterDescriptor");
   load(table_.set_filter_4d, "cudnnSetFilter4dDescriptor");
@@ -83,6 +84,12 @@ std::string CudnnLibrary::open(const std::string& candidate) {
   load(table_.destroy_activation, "cudnnDestroyActivationDescriptor");
   load(table_.set_activation, "cudnnSetActivationDescriptor");
   load(table_.fused_forward, "cudnnConvolutionBiasActivationForward");
+  load(table_.create_pooling, "cudnnCreatePoolingDescriptor");
+  load(table_.destroy_pooling, "cudnnDestroyPoolingDescriptor");
+  load(table_.set_pooling_2d, "cudnnSetPooling2dDescriptor");
+  load(table_.pool, "cudnnPoolingForward");
+  load(table_.softmax, "cudnnSoftmaxForward");
+  load(table_.transform, "cudnnTransformTensor");
   if (missing.empty()) return {};
   std::string fault = fmt::format("{}: lacks {}", path_, missing);
   dlclose(library);

@@ -1,5 +1,5 @@
-// cuDNN as a table of functions, filled by dlopen. Only the functions and numbers that a forward convolution needs,
-// declared here, so that nothing of cuDNN or CUDA is needed to build.
+// cuDNN as a table of functions, filled by dlopen. Only the functions and numbers that forward convolutions, pools,
+// softmax and moved tensors need, declared here, so that nothing of cuDNN or CUDA is needed to build.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ struct CUstream_st;
 
 namespace burin {
 
-// Opaque to us: cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t, cudnnConvolutionDescriptor_t.
+// Opaque to us: cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t, cudnnConvolutionDescriptor_t,
+// cudnnPoolingDescriptor_t.
 using CudnnObject = void*;
 using CudnnStatus = int;
 
@@ -20,6 +21,12 @@ inline constexpr CudnnStatus kCudnnSuccess = 0;
 inline constexpr int kCudnnCrossCorrelation = 1;  // CUDNN_CROSS_CORRELATION: what networks call a convolution
 // CUDNN_ACTIVATION_RELU, CUDNN_ACTIVATION_IDENTITY, CUDNN_PROPAGATE_NAN
 inline constexpr int kCudnnRelu = 1, kCudnnIdentity = 5, kCudnnPropagateNan = 1;
+// CUDNN_POOLING_MAX, CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING, CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING
+inline constexpr int kCudnnPoolMax = 0, kCudnnPoolAverageWithPadding = 1, kCudnnPoolAverageWithoutPadding = 2;
+// CUDNN_SOFTMAX_ACCURATE; CUDNN_SOFTMAX_MODE_INSTANCE, CUDNN_SOFTMAX_MODE_CHANNEL
+inline constexpr int kCudnnSoftmaxAccurate = 1;
+inline constexpr int kCudnnSoftmaxInstance = 0, kCudnnSoftmaxChannel = 1;
+inline constexpr std::size_t kCudnnMostAxes = 8;   // CUDNN_DIM_MAX
 inline constexpr int kCudnnForwardAlgorithms = 8;  // CUDNN_CONVOLUTION_FWD_ALGO_COUNT
 
 enum class CudnnLayout { nchw = 0, nhwc = 1 };                 // CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC
@@ -45,6 +52,7 @@ struct CudnnTable {
   CudnnStatus (*set_tensor_4d)(CudnnObject, int layout, int type, int n, int c, int h, int w) = nullptr;
   CudnnStatus (*set_tensor_4d_ex)(CudnnObject, int type, int n, int c, int h, int w, int n_stride, int c_stride,
                                   int h_stride, int w_stride) = nullptr;
+  CudnnStatus (*set_tensor_nd)(CudnnObject, int type, int axes, const int* extents, const int* strides) = nullptr;
   CudnnStatus (*create_filter)(CudnnObject*) = nullptr;
   CudnnStatus (*destroy_filter)(CudnnObject) = nullptr;
   CudnnStatus (*set_filter_4d)(CudnnObject, int type, int layout, int k, int c, int h, int w) = nullptr;
@@ -68,6 +76,16 @@ struct CudnnTable {
                                void* workspace, std::size_t workspace_bytes, const void* residual_factor,
                                CudnnObject residual_desc, const void* residual, CudnnObject bias_desc, const void* bias,
                                CudnnObject activation, CudnnObject output_desc, void* output) = nullptr;
+  CudnnStatus (*create_pooling)(CudnnObject*) = nullptr;
+  CudnnStatus (*destroy_pooling)(CudnnObject) = nullptr;
+  CudnnStatus (*set_pooling_2d)(CudnnObject, int mode, int nan, int window_h, int window_w, int pad_h, int pad_w,
+                                int stride_h, int stride_w) = nullptr;
+  CudnnStatus (*pool)(CudnnObject handle, CudnnObject pooling, const void* alpha, CudnnObject input_desc,
+                      const void* input, const void* beta, CudnnObject output_desc, void* output) = nullptr;
+  CudnnStatus (*softmax)(CudnnObject handle, int algorithm, int mode, const void* alpha, CudnnObject input_desc,
+                         const void* input, const void* beta, CudnnObject output_desc, void* output) = nullptr;
+  CudnnStatus (*transform)(CudnnObject handle, const void* alpha, CudnnObject input_desc, const void* input,
+                           const void* beta, CudnnObject output_desc, void* output) = nullptr;
 };
 
 class CudnnLibrary {

@@ -177,3 +177,23 @@ TEST_CASE("tables of measurements have a mean for each batch size and for all") 
   CHECK_THAT(outcome.out, Contains("| a | 1 | 2.5 kB | 800 B | 1.25 MB | 7 kB |"));
   CHECK_THAT(outcome.out, !Contains("FP16"));
 }
+
+TEST_CASE("tables of measurements say what cuDNN did, and have pools, which have no share in the means") {
+  const ScratchFolder folder;
+  const auto row = [](const std::string& layer, const std::string& weights, double fp32, const std::string& calls) {
+    return fmt::format(R"({{"layer": "{}", "shape": "s", "batch": 1, {} "cold": {{"median_us": 2}},
+      "warm": {{"median_us": 1.5}}, "cudnn_fp32": {{"median_us": {}}}, "cudnn_calls": "{}"}})",
+                       layer, weights, fp32, calls);
+  };
+  const std::string weights = R"("nonzeros": 9, "code_bytes": 2500, "csr_bytes": 800, "dense_bytes": 1250000,)";
+  folder.write("n.bench.json",
+               fmt::format(R"({{"rows": [{}, {}]}})", row("conv", weights, 16, "conv+bias+relu, max pool"),
+                           row("pool", "", 3, "max pool")));
+  const Outcome outcome = run_script("table.py", {folder / "n.bench.json"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("| conv, s | 1 | 9 | conv+bias+relu, max pool | 2.00 | 1.50 | 16.0 | 8.00 |"));
+  CHECK_THAT(outcome.out, Contains("| pool, s | 1 | - | max pool | 2.00 | 1.50 | 3.00 | 1.50 | - | - | - |"));
+  CHECK_THAT(outcome.out, Contains("| n | 1 | 1 | 8.00 |"));
+  CHECK_THAT(outcome.out, Contains("| n | 1 | 2.5 kB | 800 B | 1.25 MB |"));
+}

@@ -164,6 +164,10 @@ TEST_CASE("report_takes_times_of_a_network_and_of_its_layers_beside_cudnn") {
   const json alone = document_of(package, {layers});
   CHECK(alone["programs"][0]["steps"][kLeft]["source"] == "layer");
   CHECK(alone["programs"][0]["steps"][kFc]["source"] == "");
+  // A copy has a row, too.
+  const json& copy = both["programs"][0]["steps"][kCopy];
+  CHECK_THAT(copy["dense"]["name"].get<std::string>(), Contains("cuDNN fp32 (TRANSFORM)"));
+  CHECK(copy["cudnn"].size() == 1);
 }
 
 TEST_CASE("report_refuses_figures_that_are_not_of_the_package") {

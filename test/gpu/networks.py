@@ -26,7 +26,6 @@ Needs torch with CUDA, onnx and numpy. --no-torch measures burin alone. networks
 import argparse
 import datetime
 import json
-import subprocess
 import sys
 import time
 import traceback
@@ -37,6 +36,7 @@ import numpy as np
 import onnx
 
 import networks_table
+from measured_rows import Failure, TookTooLong, call
 
 # Of an output's largest magnitude, for each precision of burin's. PyTorch computes in float32; its algorithms may transform
 # their tiles.
@@ -56,28 +56,6 @@ ALL_EXPORTS = (
     "own:yolo_v8s", "torchvision:inception_v3", "torchvision:vgg16", "torchvision:wide_resnet50_2", "own:unet_transposed",
     "own:unet_shuffled", "own:unet_nearest", "own:unet_bilinear", "torchvision:fcn_resnet50",
     "torchvision:deeplabv3_resnet50", "torchvision:maxvit_t")
-
-
-class Failure(Exception):
-    pass
-
-
-class TookTooLong(Failure):
-    pass
-
-
-def call(options, command):
-    print("+ " + " ".join(command), file=sys.stderr, flush=True)
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.timeout)
-    except subprocess.TimeoutExpired:
-        raise TookTooLong(f"it was not done after {options.timeout} seconds (--timeout)") from None
-    if result.returncode != 0:
-        said = result.stderr.strip() or result.stdout
-        if "Traceback (most recent call last)" in said:
-            said = said.splitlines()[-1]  # the error itself
-        raise Failure(f"exit code {result.returncode}: {said}")
-    return result.stdout
 
 
 # --- burin ------------------------------------------------------------------------------------------------------------

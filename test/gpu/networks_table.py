@@ -2,10 +2,10 @@
 """Tables of what networks.py measured: networks_table.py FILE.json ... [--markdown]"""
 import argparse
 import json
-import math
 import sys
 
-UNKNOWN = "-"
+from measured_rows import UNKNOWN, as_markdown, as_text, geometric_mean, microseconds, ratio_text
+
 PRECISIONS = ("fp32", "tf32", "fp16")
 FIGURES = (("back_to_back", "Launches one behind the other, microseconds for each (medians)"),
            ("latency", "One launch on an idle device, microseconds (medians); contains the host's share of a launch"))
@@ -15,20 +15,8 @@ def median(times, figure):
     return times[figure]["median_us"] if times else None
 
 
-def microseconds(value):
-    return UNKNOWN if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
 def ratio(torch_us, burin_us):
     return torch_us / burin_us if torch_us and burin_us else None
-
-
-def ratio_text(value):
-    return UNKNOWN if value is None else f"{value:.2f}"
-
-
-def geometric_mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
 def measured_precisions(rows, side):
@@ -68,18 +56,6 @@ def table(rows, figure):
     return heads, cells
 
 
-def as_text(heads, cells):
-    widths = [max(len(row[column]) for row in [heads, *cells]) for column in range(len(heads))]
-    lines = [[text.rjust(width) if 0 < column and not head.startswith("best") else text.ljust(width)
-              for column, (text, width, head) in enumerate(zip(row, widths, heads))] for row in [heads, *cells]]
-    lines.insert(1, ["-" * width for width in widths])
-    return "\n".join("  ".join(line).rstrip() for line in lines)
-
-
-def as_markdown(heads, cells):
-    return "\n".join("| " + " | ".join(row) + " |" for row in [heads, ["---"] * len(heads), *cells])
-
-
 def own_error(row, precision):
     """How far PyTorch's own outputs are off in the same precision, at least; None: that was not measured."""
     errors = [entry["error"] for entry in row["variants"] if entry["precision"] == precision and "error" in entry]
@@ -104,7 +80,9 @@ def report(document, markdown=False):
     environment = ", ".join(f"{name} {value}" for name, value in document["environment"].items())
     parts = [environment]
     for figure, title in FIGURES:
-        parts.append(f"{title}.\n\n" + (as_markdown if markdown else as_text)(*table(rows, figure)))
+        heads, cells = table(rows, figure)
+        left = {heads[0], *(head for head in heads if head.startswith("best") and "/" not in head)}
+        parts.append(f"{title}.\n\n" + (as_markdown(heads, cells) if markdown else as_text(heads, cells, left)))
     parts.append(("\n" if not markdown else "\n\n").join(agreement(rows)))
     return "\n\n".join(parts)
 

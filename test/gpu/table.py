@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Markdown for docs/performance.md from `burin bench --json` files: test/gpu/table.py FILE.json...
 
-One table of all kernels, then geometric means of cuDNN's time over ours, cold: for each file and batch size, and over all
-files together; then what the code takes.
+One table of all kernels, then geometric means of cuDNN's time over ours, cold, of convolutions: for each file and batch
+size, and over all files together; then what their code takes.
 """
 import json
 import math
@@ -49,13 +49,23 @@ def print_table(heads, rows):
     print()
 
 
+def convolutions(rows):
+    """Those that have weights: a pool of a network is a row, too."""
+    return [row for row in rows if "nonzeros" in row]
+
+
 def precision(row):
     return row.get("precision", "fp32")
 
 
-def kernel_cells(row, baselines, with_precision):
+def calls(row):
+    """What cuDNN's time consists of."""
+    return row.get("cudnn_calls", "conv")
+
+
+def kernel_cells(row, baselines, with_precision, with_calls):
     return [f"{row['layer'].removeprefix('features.')}, {row['shape']}", *([precision(row)] if with_precision else []),
-            row["batch"], row["nonzeros"],
+            row["batch"], row.get("nonzeros", UNKNOWN), *([calls(row)] if with_calls else []),
             microseconds(row["cold"]), microseconds(row["warm"]),
             *(microseconds(row.get(key)) for _, key in baselines),
             *(number(ratio(row, key)) for _, key in baselines),
@@ -67,6 +77,7 @@ def mean_cells(name, batch, rows, baselines):
 
 
 def mean_rows(files, baselines):
+    files = {name: convolutions(rows) for name, rows in files.items()}
     everything = [row for rows in files.values() for row in rows]
     named = list(files.items()) + ([("together", everything)] if len(files) > 1 else [])
     for name, rows in named:
@@ -80,8 +91,9 @@ def mean_rows(files, baselines):
 def size_rows(documents):
     """Of each file and batch size; the package holds the kernels of all batch sizes, PTX too."""
     for name, document in documents.items():
-        for batch in sorted({row["batch"] for row in document["rows"]}):
-            rows = [row for row in document["rows"] if row["batch"] == batch]
+        measured = convolutions(document["rows"])
+        for batch in sorted({row["batch"] for row in measured}):
+            rows = [row for row in measured if row["batch"] == batch]
             sums = [None if any(row.get(key) is None for row in rows) else sum(row[key] for row in rows)
                     for key in ("code_bytes", "csr_bytes", "dense_bytes")]
             yield [name, batch, *map(size, sums), size(document.get("package_bytes"))]
@@ -100,12 +112,14 @@ def main(paths):
     names = [name for name, _ in baselines]
     ratios = [f"{name} / cold" for name in names]
     with_precision = any(precision(row) != "fp32" for row in everything)
+    with_calls = any(calls(row) != "conv" for row in everything)
     for name, rows in files.items():
         if len(files) > 1:
             print(f"## {name}\n")
-        print_table(["layer", *(["precision"] if with_precision else []), "batch", "nonzeros", "cold", "warm",
+        print_table(["layer", *(["precision"] if with_precision else []), "batch", "nonzeros",
+                     *(["cuDNN's calls"] if with_calls else []), "cold", "warm",
                      *(f"cuDNN {name}" for name in names), *ratios, "code", "CSR", "dense"],
-                    [kernel_cells(row, baselines, with_precision) for row in rows])
+                    [kernel_cells(row, baselines, with_precision, with_calls) for row in rows])
     if len(files) > 1:
         print("## Together\n")
     if baselines:

@@ -26,10 +26,11 @@ def versions():
             "cudnn": str(torch.backends.cudnn.version())}
 
 
-def set_up(network, precision, layout):
-    """Brings a network on the GPU into a precision and a layout; images of it come from place()."""
+def set_up(network, precision, layout, benchmark=True):
+    """Brings a network on the GPU into a precision and a layout; images of it come from place(). Without `benchmark`
+    cuDNN's heuristics choose the algorithms."""
     dtype, allow_tf32 = PRECISIONS[precision]
-    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark = benchmark
     torch.backends.cudnn.allow_tf32 = allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = allow_tf32
     network.to(device=DEVICE, dtype=dtype).to(memory_format=LAYOUTS[layout])
@@ -43,32 +44,33 @@ def place(images, precision, layout):
     return [image.contiguous(memory_format=LAYOUTS[layout]) if image.dim() == 4 else image for image in placed]
 
 
-class CapturedRun:
-    """One run of a network on these images, as a CUDA graph."""
+class EagerRun:
+    """Runs of a network on these images, each launched by Python anew."""
 
     def __init__(self, network, images):
-        self._images = images  # the graph reads them where they are
+        self._network, self._images = network, images
         self._stream = torch.cuda.Stream()
         self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.no_grad():
-            with torch.cuda.stream(self._stream):
-                for _ in range(WARMUP_RUNS):
-                    network(*images)
-            self._stream.synchronize()
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph, stream=self._stream):
+        with torch.no_grad(), torch.cuda.stream(self._stream):
+            for _ in range(WARMUP_RUNS):
                 self._outputs = network(*images)
+        self._stream.synchronize()
+
+    def _launch(self):
+        with torch.no_grad():
+            self._outputs = self._network(*self._images)
 
     def outputs(self):
         """As float32 arrays."""
-        self._graph.replay()
+        with torch.cuda.stream(self._stream):
+            self._launch()
         torch.cuda.synchronize()
         return [output.float().cpu().contiguous().numpy() for output in self._outputs]
 
     def _latency(self):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
-        self._graph.replay()
+        self._launch()
         end.record()
         end.synchronize()
         return begin.elapsed_time(end) * 1e3
@@ -77,7 +79,7 @@ class CapturedRun:
         events = [torch.cuda.Event(enable_timing=True) for _ in range(launches + 1)]
         events[0].record()
         for event in events[1:]:
-            self._graph.replay()
+            self._launch()
             event.record()
         events[-1].synchronize()
         return [begin.elapsed_time(end) * 1e3 for begin, end in zip(events, events[1:])]
@@ -89,6 +91,19 @@ class CapturedRun:
             samples = min(samples, max(LEAST_SAMPLES, int(seconds * 1e6 / one)))
             return {"latency": summary([self._latency() for _ in range(samples)]),
                     "back_to_back": summary(self._in_a_row(samples))}
+
+
+class CapturedRun(EagerRun):
+    """One run of a network on these images, as a CUDA graph, which reads them where they are."""
+
+    def __init__(self, network, images):
+        super().__init__(network, images)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.graph(self._graph, stream=self._stream):
+            self._outputs = network(*images)
+
+    def _launch(self):
+        self._graph.replay()
 
 
 def summary(samples):
@@ -104,11 +119,13 @@ class Variant:
     form: str  # plain, fused, compiled
     layout: str
     precision: str
+    benchmark: bool = True  # cuDNN's algorithms by measurement, not by its heuristics
+    graph: bool = True  # a CUDA graph, and not launches of Python's
 
 
 def measure(network, variant, images, samples, seconds):
     """Times, outputs and how many convolutions are fused, of a network in the variant's form."""
-    set_up(network, variant.precision, variant.layout)
+    set_up(network, variant.precision, variant.layout, variant.benchmark)
     runnable = torch.compile(network) if variant.form == "compiled" else network
-    run = CapturedRun(runnable, place(images, variant.precision, variant.layout))
+    run = (CapturedRun if variant.graph else EagerRun)(runnable, place(images, variant.precision, variant.layout))
     return {**run.times(samples, seconds), "fused_convolutions": network.fused()}, run.outputs()

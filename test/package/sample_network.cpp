@@ -101,7 +101,16 @@ void add_operators(Package& package) {
   copy.template_name = "copy";
   copy.input() = flat_tensor(TensorRole::input, kSampleTensorWords, kWideAccessBytes);
   copy.output() = flat_tensor(TensorRole::output, kSampleTensorWords, kWideAccessBytes);
-  copy.integers = {{"elements", kSampleTensorWords}, {"vector", 4}, {"steps", 1}, {"flat", 1}};
+  copy.integers = {{"elements", kSampleTensorWords},
+                   {"vector", 4},
+                   {"steps", 1},
+                   {"flat", 1},
+                   {"origin", 0},
+                   {"in_axis", 0},
+                   {"tile_in", 0},
+                   {"tile_out", 0},
+                   {"in_vector", 1},
+                   {"out_vector", 1}};
   for (int axis = 0; axis < 6; ++axis) {
     const int extent = axis == 5 ? kSampleTensorWords : 1;
     const auto constant = [&](const std::string& name, int value) {

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "test/runtime/fake_driver.h"
 
@@ -10,6 +12,8 @@ using burin_test::FakeCudnnState;
 namespace {
 
 struct Object {
+  std::vector<int> extents, steps;  // of a tensor, however it was set
+  std::vector<int> settings;        // of a pool
   std::array<int, 4> dims{};
   int layout = 0, type = 0;
   std::array<int, 6> geometry{};
@@ -111,6 +115,37 @@ std::function<void()> arithmetic_of(const Call& call) {
   };
 }
 
+void set_extents(void* object, std::vector<int> extents, std::vector<int> steps) {
+  at(object).extents = std::move(extents);
+  at(object).steps = std::move(steps);
+}
+
+// A call from one tensor to another: it takes its time, and computes nothing.
+int run_plain(FakeCudnnState::Plain& plain, void* handle, void* input, const void* x, void* output, const void* y,
+              std::vector<int> settings, const void* alpha, const void* beta) {
+  CUstream_st& stream = *at(handle).stream;
+  if (x == nullptr || y == nullptr || *static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0)
+    return kExecutionFailed;
+  if (plain.does.refuses == FakeCudnnState::Refuses::forward) return kNotSupported;
+  if (plain.does.refuses == FakeCudnnState::Refuses::capture && stream.capturing) return kExecutionFailed;
+  ++plain.runs;
+  plain.type = at(input).type == at(output).type ? at(input).type : -1;
+  plain.layout = at(input).layout == at(output).layout ? at(input).layout : -1;
+  plain.input = at(input).extents;
+  plain.output = at(output).extents;
+  plain.input_strides = at(input).steps;
+  plain.output_strides = at(output).steps;
+  plain.settings = std::move(settings);
+  if (stream.capturing) {
+    stream.captured_launches += plain.does.launches;
+    stream.captured.push_back([] {});
+  } else {
+    constexpr double kMicrosecondsPerPlainLaunch = 5;  // FakeDriver's
+    stream.clock_us += kMicrosecondsPerPlainLaunch * plain.does.launches;
+  }
+  return kSuccess;
+}
+
 // What both ways to run a convolution do.
 int run(const Call& call, void* workspace, std::size_t workspace_bytes) {
   const int mode = mode_of(call.input, call.filter, call.convolution, call.output);
@@ -172,7 +207,33 @@ int cudnnSetTensor4dDescriptor(void* object, int layout, int type, int n, int c,
   at(object).type = type;
   at(object).dims = {n, c, h, w};
   at(object).strides = dense(c, h, w);
+  set_extents(object, {n, c, h, w}, {});
   return kSuccess;
+}
+int cudnnSetTensorNdDescriptor(void* object, int type, int axes, const int* extents, const int* strides) {
+  at(object).layout = 0;
+  at(object).type = type;
+  set_extents(object, {extents, extents + axes}, {strides, strides + axes});
+  return kSuccess;
+}
+int cudnnCreatePoolingDescriptor(void** object) { return create(object); }
+int cudnnDestroyPoolingDescriptor(void* object) { return destroy(object); }
+int cudnnSetPooling2dDescriptor(void* object, int mode, int nan, int window_h, int window_w, int pad_h, int pad_w,
+                                int stride_h, int stride_w) {
+  at(object).settings = {mode, nan, window_h, window_w, pad_h, pad_w, stride_h, stride_w};
+  return kSuccess;
+}
+int cudnnPoolingForward(void* handle, void* pool, const void* alpha, void* input, const void* x, const void* beta,
+                        void* output, void* y) {
+  return run_plain(state.pool, handle, input, x, output, y, at(pool).settings, alpha, beta);
+}
+int cudnnSoftmaxForward(void* handle, int algorithm, int mode, const void* alpha, void* input, const void* x,
+                        const void* beta, void* output, void* y) {
+  return run_plain(state.softmax, handle, input, x, output, y, {algorithm, mode}, alpha, beta);
+}
+int cudnnTransformTensor(void* handle, const void* alpha, void* input, const void* x, const void* beta, void* output,
+                         void* y) {
+  return run_plain(state.transform, handle, input, x, output, y, {}, alpha, beta);
 }
 int cudnnSetTensor4dDescriptorEx(void* object, int type, int n, int c, int h, int w, int n_stride, int c_stride,
                                  int h_stride, int w_stride) {
@@ -245,6 +306,7 @@ int cudnnConvolutionBiasActivationForward(void* handle, const void*, void* input
                                           void* y) {
   // As the real one: without an activation it has one algorithm.
   if (at(activation).math == kIdentity && algorithm != kPrecomputed) return kNotSupported;
+  if (z == nullptr || bias == nullptr) return kExecutionFailed;
   const int status = run({.handle = handle,
                           .input = input,
                           .filter = filter,

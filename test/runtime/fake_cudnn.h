@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <set>
+#include <vector>
 
 namespace burin_test {
 
@@ -34,6 +35,17 @@ struct FakeCudnnState {
   int fused_runs = 0;  // of `runs`, those with bias, residual and activation
   int last_mode = 0;   // as of `algorithms`
   bool too_small_workspace = false;
+
+  // Calls from one tensor to another, and what they were told last.
+  struct Plain {
+    Algorithm does = {};
+    int runs = 0;
+    int type = -1, layout = -1;      // of both tensors; -1: they differ
+    std::vector<int> input, output;  // extents
+    std::vector<int> input_strides, output_strides;
+    std::vector<int> settings;  // of a pool: mode, NaN, window, pad, stride; of softmax: algorithm, mode
+  };
+  Plain pool, softmax, transform;
 };
 
 }  // namespace burin_test

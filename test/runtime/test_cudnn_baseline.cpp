@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
+#include <vector>
 
 #include "ir/error.h"
 #include "test/catch.h"
@@ -66,11 +68,26 @@ burin::MeasureOptions few_samples() {
 
 constexpr std::array kFloatModes = {CudnnMode::fp32, CudnnMode::tf32};
 
-CudnnBaseline measure(const ConvShape& shape, int batch = 2, std::span<const CudnnMode> modes = kFloatModes) {
+CudnnBaseline measure(const burin::LibraryTask& task, int batch = 2, std::span<const CudnnMode> modes = kFloatModes) {
   const Device device = Device::open(0);
   const Stream stream(device);
   Cudnn cudnn(device, {BURIN_FAKE_CUDNN});
-  return cudnn.measure(shape, batch, modes, stream, few_samples());
+  return cudnn.measure(task, batch, modes, stream, few_samples());
+}
+
+constexpr std::array kFp32Alone = {CudnnMode::fp32};
+
+// A convolution that ends with bias, ReLU and the largest of 2x2 values.
+ConvShape pooled_shape() {
+  ConvShape shape = small_shape();
+  shape.epilogue.bias = true;
+  shape.epilogue.function = burin::Elementwise{burin::ElementFunction::relu};
+  shape.epilogue.pool = burin::Pool{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  return shape;
+}
+
+burin::PooledImage small_pool() {
+  return {4, 8, 9, {.kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .pad = {1, 1, 0, 0}}};
 }
 
 void refuse_all(FakeCudnnState& state, Refuses refusal) {
@@ -329,4 +346,185 @@ TEST_CASE("cudnn: a batch of none") {
   FakeDriver driver;
   fresh_state();
   CHECK_THROWS_WITH(measure(small_shape(), 0), Contains("batch of 0"));
+}
+
+TEST_CASE("cudnn: a convolution that pools is measured with bias, relu and pool, in one graph") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  state.algorithms[kNchw][kFp32][6].launches = 7;
+  state.pool.does.launches = 3;
+  const CudnnBaseline baseline = measure(pooled_shape(), 2, kFp32Alone);
+  CHECK(baseline.calls == "conv+bias+relu, max pool");
+  CHECK(baseline.note == "");
+  REQUIRE(baseline[CudnnMode::fp32]);
+  CHECK(baseline[CudnnMode::fp32]->algorithm == "WINOGRAD");
+  CHECK(baseline[CudnnMode::fp32]->graph_replay);
+  CHECK(baseline[CudnnMode::fp32]->median_us == Approx((7 + 3) * kMicrosecondsPerLaunch));
+  CHECK(state.fused_runs > 0);
+  CHECK(state.fused_runs == std::accumulate(state.runs.begin(), state.runs.end(), 0));
+  CHECK(state.pool.runs == state.fused_runs);
+  CHECK(state.pool.settings == std::vector<int>{0, 1, 2, 2, 0, 0, 2, 2});
+  CHECK(state.pool.input == std::vector<int>{2, 6, 8, 9});
+  CHECK(state.pool.output == std::vector<int>{2, 6, 4, 4});
+  CHECK(state.live_objects == 0);
+}
+
+TEST_CASE("cudnn: a convolution that pools halves, with a residual") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  ConvShape shape = pooled_shape();
+  shape.epilogue.residual = true;
+  constexpr std::array kHalf = {CudnnMode::fp16};
+  const CudnnBaseline baseline = measure(shape, 2, kHalf);
+  CHECK(baseline.calls == "conv+bias+residual+relu, max pool");
+  REQUIRE(baseline[CudnnMode::fp16]);
+  CHECK(state.pool.type == 2);
+  CHECK(state.other_modes == 0);
+}
+
+TEST_CASE("cudnn: what ends in a pool and in nothing else needs no call that fuses") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  ConvShape shape = small_shape();
+  shape.epilogue.pool = burin::Pool{
+      .kind = burin::PoolKind::average, .kernel_h = 2, .kernel_w = 2, .pad = {1, 1, 1, 1}, .count_padding = true};
+  const CudnnBaseline baseline = measure(shape, 2, kFp32Alone);
+  CHECK(baseline.calls == "conv, average pool with padding");
+  REQUIRE(baseline[CudnnMode::fp32]);
+  CHECK(state.fused_runs == 0);
+  CHECK(state.pool.settings == std::vector<int>{1, 1, 2, 2, 1, 1, 1, 1});
+}
+
+TEST_CASE("cudnn: what its call that fuses does not do is said") {
+  FakeDriver driver;
+  fresh_state();
+  ConvShape shape = pooled_shape();
+  shape.epilogue.function = burin::Elementwise{burin::ElementFunction::silu};
+  const CudnnBaseline baseline = measure(shape, 2, kFp32Alone);
+  CHECK(baseline.calls == "conv+bias, max pool");
+  CHECK_THAT(baseline.note, Contains("has no silu"));
+  REQUIRE(baseline[CudnnMode::fp32]);
+  CHECK(baseline[CudnnMode::fp32]->algorithm == "IMPLICIT_PRECOMP_GEMM");  // the only one without an activation
+}
+
+TEST_CASE("cudnn: a pool that filters stays out of its time") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  ConvShape shape = pooled_shape();
+  shape.epilogue.pool->kind = burin::PoolKind::filter;
+  const CudnnBaseline baseline = measure(shape, 2, kFp32Alone);
+  CHECK(baseline.calls == "conv");
+  CHECK_THAT(baseline.note, Contains("depthwise"));
+  CHECK(state.pool.runs == 0);
+  CHECK(state.fused_runs == 0);
+}
+
+TEST_CASE("cudnn: pools of all kinds") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  state.pool.does.launches = 4;
+  burin::PooledImage pooled = small_pool();
+  const CudnnBaseline largest = measure(pooled, 3, kFp32Alone);
+  CHECK(largest.calls == "max pool");
+  REQUIRE(largest[CudnnMode::fp32]);
+  CHECK(largest[CudnnMode::fp32]->median_us == Approx(4 * kMicrosecondsPerLaunch));
+  CHECK(largest[CudnnMode::fp32]->algorithm == "POOLING");
+  CHECK(largest[CudnnMode::fp32]->graph_replay);
+  CHECK(state.pool.settings == std::vector<int>{0, 1, 3, 2, 1, 0, 2, 1});
+  CHECK(state.pool.input == std::vector<int>{3, 4, 8, 9});
+  CHECK(state.pool.output == std::vector<int>{3, 4, 4, 8});
+  pooled.pool.kind = burin::PoolKind::average;
+  CHECK(measure(pooled, 3, kFp32Alone).calls == "average pool");
+  CHECK(state.pool.settings.front() == 2);
+  pooled.pool.count_padding = true;
+  CHECK(measure(pooled, 3, kFp32Alone).calls == "average pool with padding");
+  CHECK(state.pool.settings.front() == 1);
+  constexpr std::array kBfloat = {CudnnMode::bf16};
+  pooled = {4, 8, 9, {.kind = burin::PoolKind::average, .kernel_h = 8, .kernel_w = 9}};
+  const CudnnBaseline global = measure(pooled, 3, kBfloat);
+  CHECK(global.calls == "global average");
+  CHECK(global[CudnnMode::bf16]);
+  CHECK(state.pool.type == 9);
+  CHECK(state.pool.output == std::vector<int>{3, 4, 1, 1});
+  CHECK(state.live_objects == 0);
+}
+
+TEST_CASE("cudnn: the output of a pool that is rounded up has the windows that it has") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  const burin::PooledImage pooled{
+      4, 8, 8, {.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .round_up = true}};
+  CHECK(measure(pooled, 1, kFp32Alone)[CudnnMode::fp32]);
+  CHECK(state.pool.output == std::vector<int>{1, 4, 4, 4});
+}
+
+TEST_CASE("cudnn: pools that it cannot pad, or has none for") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  burin::PooledImage pooled = small_pool();
+  pooled.pool.pad = {0, 1, 0, 0};
+  const CudnnBaseline padded = measure(pooled, 1, kFp32Alone);
+  CHECK(padded[CudnnMode::fp32]);
+  CHECK_THAT(padded.note, Contains("padded beforehand"));
+  CHECK(state.pool.input == std::vector<int>{1, 4, 9, 9});
+  const int runs = state.pool.runs;
+  pooled = small_pool();
+  pooled.pool.dilation_h = 2;
+  const CudnnBaseline dilated = measure(pooled, 1, kFp32Alone);
+  CHECK_FALSE(dilated[CudnnMode::fp32]);
+  CHECK_THAT(dilated.note, Contains("no pool with dilation"));
+  CHECK(state.pool.runs == runs);
+}
+
+TEST_CASE("cudnn: softmax of an image, and of the channels of each pixel") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  state.softmax.does.launches = 2;
+  const CudnnBaseline flat = measure(burin::SoftmaxImage{1000, 1}, 5, kFp32Alone);
+  CHECK(flat.calls == "softmax");
+  REQUIRE(flat[CudnnMode::fp32]);
+  CHECK(flat[CudnnMode::fp32]->median_us == Approx(2 * kMicrosecondsPerLaunch));
+  CHECK(state.softmax.settings == std::vector<int>{1, 0});
+  CHECK(state.softmax.input == std::vector<int>{5, 1000, 1, 1});
+  const CudnnBaseline channels = measure(burin::SoftmaxImage{21, 4096}, 2, kFp32Alone);
+  CHECK(channels.calls == "softmax of channels");
+  CHECK(state.softmax.settings == std::vector<int>{1, 1});
+  CHECK(state.softmax.output == std::vector<int>{2, 21, 4096, 1});
+}
+
+TEST_CASE("cudnn: values that are moved have the steps that they have") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  state.transform.does.launches = 6;
+  const burin::MovedTensor moved{{{64, 49, 1}, {49, 1, 64}}};
+  constexpr std::array kHalf = {CudnnMode::fp16};
+  const CudnnBaseline baseline = measure(moved, 2, kHalf);
+  CHECK(baseline.calls == "transform");
+  REQUIRE(baseline[CudnnMode::fp16]);
+  CHECK(baseline[CudnnMode::fp16]->layout == "STRIDED");
+  CHECK(baseline[CudnnMode::fp16]->median_us == Approx(6 * kMicrosecondsPerLaunch));
+  CHECK(state.transform.type == 2);
+  CHECK(state.transform.input == std::vector<int>{1, 1, 64, 49});
+  CHECK(state.transform.output == std::vector<int>{1, 1, 64, 49});
+  CHECK(state.transform.input_strides == std::vector<int>{3136, 3136, 49, 1});
+  CHECK(state.transform.output_strides == std::vector<int>{64, 64, 1, 64});
+}
+
+TEST_CASE("cudnn: more axes than it has, and what it refuses, are noted") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  burin::MovedTensor moved;
+  for (int i = 0; i < 9; ++i) moved.axes.push_back({2, 1 << i, 1 << (8 - i)});
+  const CudnnBaseline many = measure(moved, 1, kFp32Alone);
+  CHECK_FALSE(many[CudnnMode::fp32]);
+  CHECK_THAT(many.note, Contains("at most 8 axes"));
+  state.softmax.does.refuses = Refuses::forward;
+  const CudnnBaseline refused = measure(burin::SoftmaxImage{10, 1}, 1, kFp32Alone);
+  CHECK_FALSE(refused[CudnnMode::fp32]);
+  CHECK_THAT(refused.note, Contains("NHWC SOFTMAX: CUDNN_STATUS_NOT_SUPPORTED"));
+  state.pool.does.refuses = Refuses::capture;
+  const CudnnBaseline in_a_row = measure(small_pool(), 1, kFp32Alone);
+  REQUIRE(in_a_row[CudnnMode::fp32]);
+  CHECK_FALSE(in_a_row[CudnnMode::fp32]->graph_replay);
+  CHECK(state.live_objects == 0);
 }

@@ -55,6 +55,15 @@ class ConvertProvider : public PlainProvider {
     return plan;
   }
 
+  std::optional<LibraryTask> library_task(const Kernel& kernel, int batch) const override {
+    const TemplatePlan plan = usable_plan(kernel);
+    const KernelTensor &from = plan.input(), &to = plan.output();
+    if (from.element != to.element) return std::nullopt;  // libraries move values, and change no type by that
+    const std::int64_t channels = plan.integers.at("channels"), pixels = plan.integers.at("plane");
+    const std::optional<MovedTensor> moved = moved_between(from.layout, to.layout, batch, channels, pixels);
+    return moved ? std::optional<LibraryTask>(*moved) : std::nullopt;
+  }
+
  private:
   static void set_words(TemplatePlan& plan, const Task& task, const TemplatePlan* chosen) {
     const bool to_halves = holds_halves(task.writes), from_halves = holds_halves(task.reads[0]);

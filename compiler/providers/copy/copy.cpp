@@ -205,6 +205,23 @@ class CopyProvider : public PlainProvider {
     return work_of_tile(task, box_of(task), tile_of(plan));
   }
 
+  std::optional<LibraryTask> library_task(const Kernel& kernel, int batch) const override {
+    const TemplatePlan plan = usable_plan(kernel);
+    const KernelTensor &from = plan.input(), &to = plan.output();
+    const int together = images_together(to.layout), values = to.elements_per_word();
+    if (batch % together != 0) return std::nullopt;
+    std::vector<MovedAxis> axes = {{batch / together, from.image_words * values, to.image_words * values}};
+    for (std::size_t i = 0; i < kMaxActivationRank; ++i) {
+      const auto of = [&](const char* name) { return plan.integers.at(fmt::format("{}{}", name, i)); };
+      const Axis axis{of("extent"), of("in_extent"), of("before"), of("in_stride"), of("out_stride")};
+      if (!axis.whole()) return std::nullopt;  // a pad
+      axes.push_back({axis.extent, axis.in_stride * values, axis.out_stride * values});
+    }
+    axes.push_back({values, 1, 1});
+    const std::optional<MovedTensor> moved = moved_tensor(axes);
+    return moved ? std::optional<LibraryTask>(*moved) : std::nullopt;
+  }
+
  private:
   static CopyTile tile_of(const TemplatePlan& plan) {
     return {plan.integers.at("tile_in"), plan.integers.at("tile_out")};

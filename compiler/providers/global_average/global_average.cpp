@@ -36,6 +36,14 @@ class GlobalAverageProvider : public PlainProvider {
     return plan;
   }
 
+  std::optional<LibraryTask> library_task(const Kernel& kernel, int) const override {
+    const TemplatePlan plan = usable_plan(kernel);
+    const KernelTensor& input = plan.input();
+    if (!input.is_image()) return std::nullopt;
+    const Pool pool{.kind = PoolKind::average, .kernel_h = input.rows, .kernel_w = input.cols};
+    return PooledImage{input.channels, input.rows, input.cols, pool};
+  }
+
  private:
   // So many that each loads a few times, in rounds of as many loads as a thread has in flight.
   static int warps_for(std::int64_t pieces) {

@@ -54,6 +54,25 @@ class PoolProvider : public PlainProvider {
     return plan;
   }
 
+  std::optional<LibraryTask> library_task(const Kernel& kernel, int) const override {
+    const TemplatePlan plan = usable_plan(kernel);
+    const KernelTensor& input = plan.input();
+    if (!input.is_image()) return std::nullopt;
+    const auto of = [&](const char* name) { return plan.integers.at(name); };
+    Pool pool{.kind = of("average") != 0 ? PoolKind::average : PoolKind::max,
+              .kernel_h = of("kernel_rows"),
+              .kernel_w = of("kernel_cols"),
+              .stride_h = of("stride_rows"),
+              .stride_w = of("stride_cols"),
+              .dilation_h = of("dilation_rows"),
+              .dilation_w = of("dilation_cols"),
+              .pad = {of("pad_top"), of("pad_bottom"), of("pad_left"), of("pad_right")},
+              .count_padding = of("count_padding") != 0};
+    pool.round_up = pooled_rows(pool, input.rows) != of("out_rows") || pooled_cols(pool, input.cols) != of("out_cols");
+    if (!verify(pool, input.rows, input.cols).empty()) return std::nullopt;
+    return PooledImage{input.channels, input.rows, input.cols, pool};
+  }
+
   LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
     constexpr double kLoadsPerClock = 14,
                      kMeanLoads = 1.5;  // of a multiprocessor; of a mean each takes as much as so many

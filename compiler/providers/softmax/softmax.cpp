@@ -23,6 +23,10 @@ class SoftmaxProvider : public PlainProvider {
     launch.shared_bytes = launch.threads == kWarpSize ? 0 : kSharedReserveBytes + kExchangedBytes;
     return plan;
   }
+  std::optional<LibraryTask> library_task(const Kernel& kernel, int) const override {
+    const TemplatePlan plan = usable_plan(kernel);
+    return SoftmaxImage{plan.integers.at("elements"), 1};
+  }
   LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
     LaunchWork work = PlainProvider::work_of(task, plan);
     work.waits = 2;  // for its values, then for the other warps: their maximum, their sum

@@ -17,6 +17,10 @@ class SoftmaxChannelsProvider : public PlainProvider {
     set_items(plan, values_of(task.output, 1));
     return plan;
   }
+  std::optional<LibraryTask> library_task(const Kernel& kernel, int) const override {
+    const TemplatePlan plan = usable_plan(kernel);
+    return SoftmaxImage{plan.integers.at("channels"), plan.integers.at("plane")};
+  }
   LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
     constexpr double kChannelUs = 0.16;  // three passes, each with a load that the next one waits for
     LaunchWork work = PlainProvider::work_of(task, plan);
