@@ -300,7 +300,7 @@ int bench_package(const BenchArguments& arguments) {
   const Bench bench(device, package, options);
   std::unique_ptr<Cudnn> cudnn;
   if (arguments.baseline) {
-    cudnn = std::make_unique<Cudnn>(device, library_candidates("BURIN_CUDNN", {"libcudnn.so.9"}));
+    cudnn = std::make_unique<Cudnn>(device, tool_candidates(Library::cudnn));
   }
   {
     ProgressBar progress("measuring");

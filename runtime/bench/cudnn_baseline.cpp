@@ -172,7 +172,7 @@ struct Cudnn::Candidate {
 };
 
 Cudnn::Cudnn(const Device& device, const std::vector<std::string>& candidates)
-    : device_(device), handle_(device_.state()->cudnn->get(candidates)) {}
+    : device_(device), handle_(device_.state()->libraries->cudnn(candidates)) {}
 
 // Runs every algorithm in both layouts; fastest first. `refusals` counts those that do not serve the shape.
 std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMode mode, const Stream& stream,

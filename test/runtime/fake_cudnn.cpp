@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "test/runtime/fake_driver.h"
+#include "test/runtime/fake_library.h"
 
 using burin_test::FakeCudnnState;
 
@@ -135,14 +135,7 @@ int run(const Call& call, void* workspace, std::size_t workspace_bytes) {
   state.last_mode = mode;
   const bool computes = state.computes && at(call.input).type == kFloat && at(call.input).layout == 0;
   const std::function<void()> work = computes ? arithmetic_of(call) : [] {};
-  if (stream.capturing) {
-    stream.captured_launches += wanted.launches;
-    stream.captured.push_back(work);
-  } else {
-    constexpr double kMicrosecondsPerLaunch = 5;  // FakeDriver's
-    stream.clock_us += kMicrosecondsPerLaunch * wanted.launches;
-    work();
-  }
+  burin_test::enqueue_call(stream, wanted.launches, work);
   return kSuccess;
 }
 #endif

@@ -30,7 +30,7 @@ class FakeMeasurer : public burin::Measurer {
   std::function<bool(const burin::BakedPlan&)> is_wrong = [](const burin::BakedPlan&) { return false; };
   std::function<bool(const burin::BakedPlan&)> faults = [](const burin::BakedPlan&) { return false; };
   bool a_fault_ends_all = false;
-  std::string libraries;  // that candidates may call
+  std::vector<burin::LibraryVersion> libraries;  // that candidates may call
   int runs = 0, timings = 0;
   std::vector<std::size_t> turns;  // how many kernels took turns, each time that several did
   double drift = 1;                // of the clock: what takes turns then takes so much longer

@@ -539,7 +539,7 @@ TEST_CASE("tune: a later run takes what was measured before, and goes on") {
   CHECK(late.was_time_up);
   CHECK(measurer.timings == 0);
   // With another library times are others; so are all, where that is asked for.
-  measurer.libraries = "cuDNN 1.2.3";
+  measurer.libraries = {{Library::cudnn, "1.2.3"}};
   tuning.seconds = [&now] { return now; };
   tuning.budget_s = 0;
   CHECK(run().from_cache == 0);
@@ -740,10 +740,10 @@ TEST_CASE("tune: where the device has cuDNN its algorithms are measured beside t
   layer.shape.epilogue.function = function_of(Activation::relu);
   const Network network = network_of({layer});
   FakeMeasurer measurer(network);
-  measurer.libraries = "cuDNN 9.19.0";
+  measurer.libraries = {{Library::cudnn, "9.19.0"}};
   measurer.others_us = [](const Kernel& kernel) {
     if (!kernel.call) return 50.0;
-    return kernel.call->algorithm == ConvolutionAlgorithm::gemm ? 2.0 : 3.0;
+    return kernel.call->algorithm == CallAlgorithm(ConvolutionAlgorithm::gemm) ? 2.0 : 3.0;
   };
   measurer.baked_us = [](const BakedPlan&) { return 50.0; };
   const TuneOptions few{.plans = 2};
@@ -773,4 +773,25 @@ TEST_CASE("tune: where the device has cuDNN its algorithms are measured beside t
   CHECK(!providers_of(tune(network, measurer, few, without).at(0)).contains(std::string(kCudnnProvider)));
   measurer.libraries.clear();
   CHECK(!providers_of(tune(network, measurer, few, CompileOptions()).at(0)).contains(std::string(kCudnnProvider)));
+}
+
+TEST_CASE("tune: of several libraries those are called that are there") {
+  ConvLayer layer = layer_of("conv", 1);
+  layer.shape.epilogue.function = function_of(Activation::relu);
+  const Network network = network_of({layer});
+  FakeMeasurer measurer(network);
+  measurer.libraries = {{Library::cudnn, "9.19.0"}, {Library::cublaslt, "13.0.2"}};
+  measurer.others_us = [](const Kernel& kernel) {
+    if (!kernel.call) return 50.0;
+    return kernel.call->algorithm == CallAlgorithm(ProductAlgorithm::heuristic_2) ? 2.0 : 3.0;
+  };
+  measurer.baked_us = [](const BakedPlan&) { return 50.0; };
+  const TunedKernel tuned = tune(network, measurer, {.plans = 2}, CompileOptions()).at(0);
+  CHECK(tuned.candidate.provider == kConvCublasProvider);
+  CHECK(tuned.evidence.libraries == "cuDNN 9.19.0, cuBLASLt 13.0.2");
+  CHECK(tuned.evidence.candidates.at(static_cast<std::size_t>(tuned.evidence.chosen)).plan == "algorithm=heuristic_2");
+  CHECK(providers_of(tuned).contains(std::string(kCudnnProvider)));
+  measurer.libraries.erase(measurer.libraries.begin());
+  CHECK(!providers_of(tune(network, measurer, {.plans = 2}, CompileOptions()).at(0))
+             .contains(std::string(kCudnnProvider)));
 }
