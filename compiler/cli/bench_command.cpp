@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "compiler/assemble/locate.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"

@@ -1,8 +1,6 @@
 #include "runtime/library/library_code.h"
 
-#include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <utility>
 #include <vector>
 
