@@ -115,6 +115,7 @@ PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, con
   }
   if (const Linear* linear = task.get<Linear>()) {
     kernel.linear = WeightMatrix{linear->out_features, linear->in_features, nonzeros_of(task)};
+    if (recipe.call) kernel.called = CalledLinear{!linear->bias.empty(), is_relu(linear->function)};
   }
   kernel.plan = candidate.plan;
   kernel.plan_short = recipe.plan_short;
@@ -162,8 +163,9 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   if (observer.observe("template", "40-template.ll", recipe.template_text)) return std::nullopt;
 
   note_choice(kernel, task, candidate, options);
-  if (task.layer != nullptr && (find_provider(candidate.provider)->bakes_weights() || kernel.call)) {
-    kernel.layer->data = add_data(made, "layers", encode_layer(*task.layer));
+  if (find_provider(candidate.provider)->bakes_weights() || kernel.call) {
+    (kernel.layer ? kernel.layer->data : kernel.called->data) =
+        add_data(made, "layers", encode_layer(called_layer(task)));
   }
   kernel.edited = !reentry.module_text.empty() || !reentry.ptx.empty();
   if (kernel.edited) kernel.call.reset();

@@ -87,8 +87,10 @@ void check_kinds_of_layers(const Network& network, const KernelKinds& kinds) {
 
 void check_kinds(const Network& network, const CompileOptions& options) {
   const KernelKinds& kinds = options.kernels;
-  if (!options.libraries && kinds.any([](const std::string& kind) { return kind == kCudnnProvider; })) {
-    fail(ErrorKind::usage, "--kernels asks for calls of cuDNN, and --no-libraries for none");
+  std::optional<Library> asked;
+  (void)kinds.any([&](const std::string& kind) { return (asked = library_of(kind)).has_value(); });
+  if (!options.libraries && asked) {
+    fail(ErrorKind::usage, "--kernels asks for calls of {}, and --no-libraries for none", title_of(*asked));
   }
   check_kinds_of_layers(network, kinds);
   if (!none_is_baked(network, kinds)) return;
@@ -121,7 +123,7 @@ void check_tf32(const Network& network, const CompileOptions& options) {
   const auto may_round = [&](const ConvLayer& layer) {
     const std::string& kind = options.kernels.of(layer.name);
     const bool has_kind = kind == "conv_gathered_rows" || kind == "conv_warpgroup_rows" ||
-                          kind == "conv_warpgroup_tf32" || kind == kCudnnProvider ||
+                          kind == "conv_warpgroup_tf32" || library_of(kind) ||
                           (kind == kAutoKind && options.plan.empty());
     return in_tf32(layer) && has_kind && !in_fours && !options.skip_dead_tiles;
   };
@@ -129,7 +131,7 @@ void check_tf32(const Network& network, const CompileOptions& options) {
   const bool asks_for_kinds = options.kernels.any([](const std::string& kind) { return kind != kAutoKind; });
   fail(ErrorKind::usage,
        "--precision tf32: none of the kernels that {} asks for rounds to it; gathered_rows, warpgroup_rows, "
-       "warpgroup_tf32 and cudnn ones do",
+       "warpgroup_tf32, cudnn and cublas ones do",
        in_fours                  ? "--layout nchw4"
        : options.skip_dead_tiles ? "--skip-dead-tiles"
        : asks_for_kinds          ? "--kernels"

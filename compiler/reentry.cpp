@@ -33,7 +33,7 @@ std::string read_text(const std::filesystem::path& path) {
 
 // The template that a plan's text names.
 std::string template_of(const std::string& plan) {
-  if (is_library_plan(plan)) return std::string(kCudnnProvider);
+  if (is_library_plan(plan)) return std::string(provider_of(parse_library_plan(plan)));
   KeyValueText text(plan, "plan");
   return std::string(text.required("template").value);
 }

@@ -53,6 +53,18 @@ std::vector<SharedFunction> functions_of(const Task& task) {
   return functions;
 }
 
+ConvShape called_shape(const Task& task) {
+  if (task.layer != nullptr) return task.layer->shape;
+  const Linear& linear = *task.get<Linear>();
+  return fully_connected_shape(linear.in_features, linear.out_features, !linear.bias.empty(), linear.function);
+}
+
+ConvLayer called_layer(const Task& task) {
+  if (task.layer != nullptr) return *task.layer;
+  const Linear& linear = *task.get<Linear>();
+  return {.name = task.name, .shape = called_shape(task), .weights = linear.weights, .bias = linear.bias};
+}
+
 Linear stored_linear(const Task& task) {
   Linear stored = *task.get<Linear>();
   if (task.linear_storage == ElementType::f32) return stored;

@@ -58,6 +58,11 @@ std::int64_t nonzeros_of(const Task& task);
 // Functions of a user's that its kernel computes, each once.
 std::vector<SharedFunction> functions_of(const Task& task);
 
+// The convolution that a library's call computes: its own, or what its fully connected layer is as one.
+ConvShape called_shape(const Task& task);
+// The same with its weights.
+ConvLayer called_layer(const Task& task);
+
 // Its fully connected layer with the weights rounded to what they are stored as: small ones may become zeros. Throws
 // Error(unsupported) for a weight that is too large.
 Linear stored_linear(const Task& task);

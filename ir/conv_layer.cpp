@@ -113,6 +113,16 @@ std::int64_t ConvShape::weight_elements() const {
   return saturating_product({out_channels, in_channels / groups, kernel_h, kernel_w});
 }
 
+ConvShape fully_connected_shape(int in_features, int out_features, bool bias,
+                                const std::optional<Elementwise>& function) {
+  ConvShape shape;
+  shape.in_channels = in_features;
+  shape.out_channels = out_features;
+  shape.epilogue.bias = bias;
+  shape.epilogue.function = function;
+  return shape;
+}
+
 std::vector<std::string> verify(const ConvShape& shape) {
   Faults faults;
   faults.require_range("in_channels", shape.in_channels, 1, kMaxChannels, "kMaxChannels");

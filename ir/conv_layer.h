@@ -101,6 +101,10 @@ struct ConvShape {
   bool operator==(const ConvShape&) const = default;
 };
 
+// A fully connected layer as a convolution: 1x1, of images of one pixel, each of whose channels is a feature.
+ConvShape fully_connected_shape(int in_features, int out_features, bool bias,
+                                const std::optional<Elementwise>& function);
+
 // All faults of a shape, each a sentence that names attribute, value and what is allowed; empty when it is legal.
 std::vector<std::string> verify(const ConvShape& shape);
 

@@ -90,8 +90,18 @@ void derive_code(Kernel& kernel) {
 
 // The form is that of the kernel's own code; the call has the same tensors.
 void derive_with_call(Kernel& kernel) {
-  if (!kernel.layer) fail(ErrorKind::bad_input, "it is no convolution, which {} kernels are", kCudnnProvider);
+  const bool of_linear = kernel.provider == kLinearCublasProvider;
+  if (of_linear && (kernel.layer || !kernel.linear || !kernel.called)) {
+    fail(ErrorKind::bad_input, "nothing says what the call computes of a fully connected layer: 'linear' and 'called'");
+  }
+  if (!of_linear && !kernel.layer) {
+    fail(ErrorKind::bad_input, "it is no convolution, which {} kernels are", kernel.provider);
+  }
   const LibraryPlan plan = parse_library_plan(kernel.plan);
+  if (plan.call.library() != library_of(kernel.provider)) {
+    fail(ErrorKind::bad_input, "it calls {}, and the kernel is said to be of {}", to_string(plan.call.library()),
+         printable(kernel.provider));
+  }
   Kernel own;
   own.provider = plan.provider;
   own.plan = plan.plan;
@@ -101,9 +111,11 @@ void derive_with_call(Kernel& kernel) {
   // Weights in the code would be in the package twice.
   if (plan.provider == kBakedProvider) fail(ErrorKind::bad_input, "its own code is of {}", kBakedProvider);
   derive_code(own);
-  refuse(verify(plan.call, kernel.layer->shape, own.form));
+  const ConvShape shape = kernel.called_shape();
+  refuse(verify(shape));
+  refuse(verify(plan.call, shape, own.form));
   kernel.plan_short = describe(plan.call, own.plan_short);
-  kernel.form = std::move(own.form);
+  kernel.form = form_with_call(std::move(own.form), plan.call);
   if (!kernel.edited) kernel.call = plan.call;
 }
 
@@ -136,7 +148,7 @@ KernelForm form_of(const BakedPlan& plan, const ConvShape& shape) {
 
 void derive_form(Kernel& kernel) {
   kernel.call.reset();
-  if (kernel.provider == kCudnnProvider) {
+  if (library_of(kernel.provider)) {
     derive_with_call(kernel);
   } else {
     derive_code(kernel);

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "ir/baked_plan.h"
+#include "ir/call_providers.h"
 #include "ir/kernel.h"
 #include "ir/template_plan.h"
 
 namespace burin {
 
 inline constexpr std::string_view kBakedProvider = "conv_baked";
-inline constexpr std::string_view kCudnnProvider = "conv_cudnn";  // its kernels have a call beside their code
 
 // How a baked kernel of the layer is launched. The plan must be one that verify() finds no fault with.
 KernelForm form_of(const BakedPlan& plan, const ConvShape& shape);

@@ -327,6 +327,16 @@ std::string Kernel::own_provider() const {
 
 std::string Kernel::own_plan() const { return is_library_plan(plan) ? parse_library_plan(plan).plan : plan; }
 
+ConvShape Kernel::called_shape() const {
+  if (layer) return layer->shape;
+  BURIN_CHECK(linear && called, "kernel {} computes nothing that a library does", symbol);
+  const std::optional<Elementwise> function =
+      called->relu ? std::optional(function_of(Activation::relu)) : std::nullopt;
+  return fully_connected_shape(saturate_to_int(linear->columns), saturate_to_int(linear->rows), called->bias, function);
+}
+
+std::string Kernel::layer_data() const { return layer ? layer->data : called ? called->data : std::string(); }
+
 std::optional<std::string> Kernel::shared_code() const {
   if (edited || provider == kBakedProvider) return std::nullopt;
   std::string name = provider + "\n";

@@ -195,6 +195,13 @@ struct KernelLayer {
   bool operator==(const KernelLayer&) const = default;
 };
 
+// What a library's call computes of a fully connected layer, beside its weights.
+struct CalledLinear {
+  bool bias = false, relu = false;
+  std::string data = {};  // path in the package of the weights and biases (ir/layer_data.h)
+  bool operator==(const CalledLinear&) const = default;
+};
+
 // "43.1 % of the columns live, 71.0 % of what is multiplied is not zero"; empty where nobody has counted.
 std::string multiplied_text(const KernelLayer& layer);
 
@@ -220,6 +227,7 @@ struct Kernel {
   std::string kept_in_fp32;
   std::optional<KernelLayer> layer;       // of a convolution
   std::optional<WeightMatrix> linear;     // of a fully connected layer: its weights before any rounding
+  std::optional<CalledLinear> called;     // of a fully connected layer whose plan has a library's call
   std::string plan;                       // its text form
   int planned_batch = 0;                  // the batch that the plan was made for; 0: it is the same for all
   double predicted_us = 0;                // of one launch with that batch; 0: nobody has said
@@ -241,6 +249,10 @@ struct Kernel {
   // The provider that made its code, and the plan of that: of a kernel with a call, the part that is burin's own.
   std::string own_provider() const;
   std::string own_plan() const;
+  // The convolution that a library's call computes in its place (ir/library_call.h); it must be one, or have `called`.
+  ConvShape called_shape() const;
+  // Path in the package of its layer's weights and biases; empty: they are not there.
+  std::string layer_data() const;
   // Names its code: kernels of one package with the same name have the same, which is on a device once. Nothing: the
   // code is the kernel's own, since weights are in it, or a person edited it.
   std::optional<std::string> shared_code() const;

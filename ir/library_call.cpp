@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/call_providers.h"
 #include "ir/error.h"
 #include "ir/faults.h"
 #include "ir/kernel.h"
@@ -12,20 +13,48 @@ namespace {
 
 constexpr std::string_view kLibraryKey = "library: ", kOwnKey = "own: ";
 
+// A call that is printed has an algorithm of the library, one that is read gets the first.
+void set_library(const LibraryCall&, Library) {}
+void set_library(LibraryCall& call, Library library) {
+  if (library == Library::cudnn) {
+    call.algorithm = ConvolutionAlgorithm();
+  } else {
+    call.algorithm = ProductAlgorithm();
+  }
+}
+
 // The list of lines that serves to print and to parse.
 template <typename Lines, typename Call>
 void lines_of(Lines& lines, Call& call) {
-  lines.line("library", call.library);
-  lines.line("algorithm", call.algorithm);
+  Library library = call.library();
+  lines.line("library", library);
+  set_library(call, library);
+  std::visit([&](auto& algorithm) { lines.line("algorithm", algorithm); }, call.algorithm);
   lines.line("factors", call.factors);
   lines.line("workspace_limit", call.workspace_limit, "bytes");
+  if (library == Library::cublaslt) lines.line("alignment", call.alignment, "bytes");
 }
 
-void check_layer(Faults& faults, const ConvShape& shape) {
+std::int64_t pixels_of(const ConvShape& shape) { return std::int64_t{shape.conv_h()} * shape.conv_w(); }
+
+void check_window(Faults& faults, Library library, const ConvShape& shape) {
   const Padding& pad = shape.pad;
-  if (pad.top != pad.bottom || pad.left != pad.right) {
-    faults.add("the layer pads its sides by {}, and the library pads opposite sides alike", padding_text(pad));
+  if (library == Library::cudnn) {
+    if (pad.top != pad.bottom || pad.left != pad.right) {
+      faults.add("the layer pads its sides by {}, and the library pads opposite sides alike", padding_text(pad));
+    }
+    return;
   }
+  if (shape.kernel_h != 1 || shape.kernel_w != 1 || shape.stride_h != 1 || shape.stride_w != 1 || pad != Padding() ||
+      shape.groups != 1) {
+    faults.add("the layer is {}, and a matrix product is 1x1, stride 1, pad 0, without groups", window_text(shape));
+  } else if (shape.epilogue.bias && shape.epilogue.residual && pixels_of(shape) > 1) {
+    faults.add("the layer has a bias and a residual, and a product of images of several pixels adds one tensor");
+  }
+}
+
+void check_layer(Faults& faults, Library library, const ConvShape& shape) {
+  check_window(faults, library, shape);
   if (const std::optional<Elementwise>& function = shape.epilogue.function; function && !is_relu(function)) {
     faults.add("the layer ends in {}, and the library knows relu alone", describe(*function));
   }
@@ -35,19 +64,41 @@ void check_layer(Faults& faults, const ConvShape& shape) {
   if (shape.epilogue.pool) faults.add("the layer ends in a pool, which the library's call has not");
 }
 
-void check_tensor(Faults& faults, const KernelTensor& tensor) {
+// `wanted`: values of an image.
+void check_tensor(Faults& faults, Library library, const KernelTensor& tensor, std::int64_t wanted) {
   const std::string_view role = to_string(tensor.role);
-  if (tensor.format() != TensorFormat{ElementType::f32, TensorLayout::nchw} || !tensor.is_image()) {
+  // A product asks for values, however they are told apart.
+  const bool is_one = library == Library::cudnn ? tensor.is_image() : tensor.words() == wanted;
+  if (tensor.format() != TensorFormat{ElementType::f32, TensorLayout::nchw} || !is_one) {
     return faults.add("its {} is not float images in nchw", role);
   }
   // Their distance, in words, is one that the library can count: kMaxImageBytes.
   if (tensor.runs != 1) faults.add("images of its {} do not lie in one piece", role);
 }
 
-void check_form(Faults& faults, const KernelForm& form) {
+void check_form(Faults& faults, Library library, const ConvShape& shape, const KernelForm& form) {
   for (const KernelTensor& tensor : form.tensors) {
     if (tensor.map) faults.add("its own code has activity maps, which the library knows nothing of");
-    if (tensor.exists() && (tensor.is_read() || tensor.role == TensorRole::output)) check_tensor(faults, tensor);
+    const bool is_input = tensor.role == TensorRole::input;
+    if (!tensor.exists() || !(is_input || tensor.role == TensorRole::residual || tensor.role == TensorRole::output)) {
+      continue;
+    }
+    check_tensor(faults, library, tensor, is_input ? shape.input_elements() : shape.conv_elements());
+  }
+  for (const TensorRole role : {TensorRole::input, TensorRole::output}) {
+    if (!form.has(role) || !form.the(role).exists()) faults.add("it has no {}", to_string(role));
+  }
+  const KernelTensor* residual = form.find(TensorRole::residual);
+  if ((residual != nullptr && residual->exists()) != shape.epilogue.residual) {
+    faults.add("the layer has {} residual, and its own code {}", shape.epilogue.residual ? "a" : "no",
+               shape.epilogue.residual ? "none" : "one");
+  }
+}
+
+void check_alignment(Faults& faults, const LibraryCall& call) {
+  const int alignment = call.alignment;
+  if (alignment < kWordBytes || alignment > kMaxCallAlignment || (alignment & (alignment - 1)) != 0) {
+    faults.add("alignment is {}; a library's call has 4, 8 or 16", alignment);
   }
 }
 
@@ -70,9 +121,22 @@ bool is_relu(const std::optional<Elementwise>& function) {
   return function && function->function == ElementFunction::relu;
 }
 
-bool can_call(const ConvShape& shape) {
+std::string_view to_string(const CallAlgorithm& algorithm) {
+  return std::visit([](auto named) { return to_string(named); }, algorithm);
+}
+
+std::optional<CallAlgorithm> parse_algorithm(Library library, std::string_view name) {
+  if (library == Library::cudnn) return parse_enum<ConvolutionAlgorithm>(name);
+  return parse_enum<ProductAlgorithm>(name);
+}
+
+std::string known_algorithms(Library library) {
+  return library == Library::cudnn ? known_names<ConvolutionAlgorithm>() : known_names<ProductAlgorithm>();
+}
+
+bool can_call(Library library, const ConvShape& shape) {
   Faults faults;
-  check_layer(faults, shape);
+  check_layer(faults, library, shape);
   return faults.take().empty();
 }
 
@@ -82,13 +146,32 @@ std::vector<std::string> verify(const LibraryCall& call, const ConvShape& shape,
     faults.add("factors is {}; a library's call has fp32 or tf32", to_string(call.factors));
   }
   faults.require_range("workspace_limit", call.workspace_limit, 0, kMaxCallWorkspaceBytes);
-  check_layer(faults, shape);
-  check_form(faults, form);
+  check_alignment(faults, call);
+  check_layer(faults, call.library(), shape);
+  check_form(faults, call.library(), shape, form);
   return faults.take();
 }
 
+KernelForm form_with_call(KernelForm form, const LibraryCall& call) {
+  for (KernelTensor& tensor : form.tensors) {
+    const bool is_called = tensor.is_read() || tensor.role == TensorRole::output;
+    if (is_called && tensor.exists()) tensor.alignment = std::max(tensor.alignment, call.alignment);
+  }
+  return form;
+}
+
+std::int64_t bias_elements(const LibraryCall& call, const ConvShape& shape) {
+  // A call of cuDNN that fuses adds one, if of zeros.
+  if (call.library() == Library::cudnn) return shape.out_channels;
+  return shape.epilogue.bias ? shape.conv_elements() : 0;
+}
+
+std::int64_t library_bytes(const LibraryCall& call, const ConvShape& shape) {
+  return (shape.weight_elements() + bias_elements(call, shape)) * std::int64_t{sizeof(float)};
+}
+
 std::string describe(const LibraryCall& call) {
-  return fmt::format("{} {}{}", to_string(call.library), to_string(call.algorithm),
+  return fmt::format("{} {}{}", to_string(call.library()), to_string(call.algorithm),
                      call.factors == FactorType::f32 ? "" : fmt::format(" {}", to_string(call.factors)));
 }
 
@@ -120,6 +203,17 @@ bool is_library_plan(std::string_view text) {
   const std::optional<Line> library = find_line(text, kLibraryKey);
   const std::optional<Line> own = find_line(text, kOwnKey);
   return library && own && library->begin < own->begin;
+}
+
+std::optional<Library> library_of(std::string_view provider) {
+  if (provider == kCudnnProvider) return Library::cudnn;
+  if (provider == kConvCublasProvider || provider == kLinearCublasProvider) return Library::cublaslt;
+  return std::nullopt;
+}
+
+std::string_view provider_of(const LibraryPlan& plan) {
+  if (plan.call.library() == Library::cudnn) return kCudnnProvider;
+  return plan.provider.starts_with("linear") ? kLinearCublasProvider : kConvCublasProvider;
 }
 
 }  // namespace burin

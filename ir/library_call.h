@@ -4,15 +4,19 @@
 //
 // What is computed, and where the tensors lie, a call does not say: that is the kernel's layer and its form. Which file
 // is opened as the library, no package says either.
+//
+// A fully connected layer is called as the convolution that it is: with a 1x1 filter, of images of one pixel.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "ir/conv_layer.h"
+#include "ir/element_type.h"
 #include "ir/factor_type.h"
 #include "ir/named_enum.h"
 
@@ -20,10 +24,16 @@ namespace burin {
 
 struct KernelForm;
 
-enum class Library { cudnn };
-constexpr EnumNames<1> names_of(Library) { return {"a library", {"cudnn"}}; }
+enum class Library {
+  cudnn,     // convolutions
+  cublaslt,  // matrix products: fully connected layers, and convolutions with 1x1 filters
+};
+constexpr EnumNames<2> names_of(Library) { return {"a library", {"cudnn", "cublaslt"}}; }
+inline constexpr Library kLibraries[] = {Library::cudnn, Library::cublaslt};
+// As its vendor spells it: "cuDNN".
+constexpr std::string_view title_of(Library library) { return library == Library::cudnn ? "cuDNN" : "cuBLASLt"; }
 
-// How it computes a convolution; the values are those of cudnnConvolutionFwdAlgo_t.
+// How cuDNN computes a convolution; the values are those of cudnnConvolutionFwdAlgo_t.
 enum class ConvolutionAlgorithm {
   implicit_gemm,
   implicit_precomp_gemm,
@@ -40,23 +50,58 @@ constexpr EnumNames<8> names_of(ConvolutionAlgorithm) {
            "winograd_nonfused"}};
 }
 
+// How cuBLASLt computes a product: the first, second... of what cublasLtMatmulAlgoGetHeuristic proposes for the
+// product, the device and the version of the library, the best by its own estimate first.
+enum class ProductAlgorithm { heuristic_0, heuristic_1, heuristic_2, heuristic_3 };
+constexpr EnumNames<4> names_of(ProductAlgorithm) {
+  return {"an algorithm", {"heuristic_0", "heuristic_1", "heuristic_2", "heuristic_3"}};
+}
+
 // More scratch memory than this no call is given.
 inline constexpr std::int64_t kMaxCallWorkspaceBytes = std::int64_t{4} << 30;
+// Four floats at once are the widest access of a library for which it asks where a tensor begins.
+inline constexpr int kMaxCallAlignment = 16;
+
+using CallAlgorithm = std::variant<ConvolutionAlgorithm, ProductAlgorithm>;
 
 struct LibraryCall {
-  Library library = Library::cudnn;
-  ConvolutionAlgorithm algorithm = ConvolutionAlgorithm::implicit_precomp_gemm;
+  // Whose algorithm it is says which library is called.
+  CallAlgorithm algorithm = ConvolutionAlgorithm::implicit_precomp_gemm;
   FactorType factors = FactorType::f32;  // what inputs and weights may be rounded to: f32 or tf32
   // Scratch memory that it may take at most; how much it does take, the library says for each batch.
   std::int64_t workspace_limit = std::int64_t{256} << 20;
+  // Bytes that the addresses of its tensors are multiples of, which cuBLASLt chooses by and cuDNN does not ask for.
+  int alignment = kWordBytes;
+
+  Library library() const {
+    return std::holds_alternative<ConvolutionAlgorithm>(algorithm) ? Library::cudnn : Library::cublaslt;
+  }
   bool operator==(const LibraryCall&) const = default;
 };
 
-// All faults, each a sentence; empty where the library can be asked to compute the layer on tensors of this form: float
-// images in nchw, padded alike on both sides, with no epilogue but bias, residual and relu.
+// "winograd", "heuristic_0".
+std::string_view to_string(const CallAlgorithm& algorithm);
+// Nothing: the library has none of this name.
+std::optional<CallAlgorithm> parse_algorithm(Library library, std::string_view name);
+// "implicit_gemm, ...": for messages.
+std::string known_algorithms(Library library);
+
+// All faults, each a sentence; empty where the library can be asked to compute the layer on tensors of this form, float
+// images in nchw, with no epilogue but bias, residual and relu. cuDNN pads both sides alike; cuBLASLt knows no filters
+// but 1x1 without stride, padding and groups, and not bias and residual in one product unless images have one pixel.
 std::vector<std::string> verify(const LibraryCall& call, const ConvShape& shape, const KernelForm& form);
 // Whether there are none that the layer itself is to blame for.
-bool can_call(const ConvShape& shape);
+bool can_call(Library library, const ConvShape& shape);
+
+// The form of a kernel whose own code has `form`: its tensors begin where the call wants them to.
+KernelForm form_with_call(KernelForm form, const LibraryCall& call);
+
+// The numbers that the library is given beside the weights, as many as `bias_elements()`: a bias for each channel; for
+// a matrix product of whole images, one for each value of an image, since what cublasLtMatmul adds to rows would be a
+// bias for each pixel. 0: none.
+std::int64_t bias_elements(const LibraryCall& call, const ConvShape& shape);
+// What it takes of a device's memory for weights and biases, in bytes.
+std::int64_t library_bytes(const LibraryCall& call, const ConvShape& shape);
 // Whether the function at the end of a layer is relu, which is all that a call can end with.
 bool is_relu(const std::optional<Elementwise>& function);
 

@@ -3,14 +3,14 @@
 #include "ir/error.h"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/device_state.h"
-#include "runtime/library/cudnn_convolution.h"
+#include "runtime/library/library_handle.h"
 
 namespace burin {
 
-DeviceState::DeviceState() : cudnn(std::make_unique<CudnnHandles>(*this)) {}
+DeviceState::DeviceState() : libraries(std::make_unique<LibraryHandles>(*this)) {}
 
 DeviceState::~DeviceState() {
-  cudnn.reset();  // while there is a context
+  libraries.reset();  // while there is a context
   if (context != nullptr) driver->cuDevicePrimaryCtxRelease(device);
 }
 

@@ -8,7 +8,7 @@
 
 namespace burin {
 
-class CudnnHandles;  // runtime/library/cudnn_convolution.h
+class LibraryHandles;  // runtime/library/library_handle.h
 
 struct DeviceState {
   const DriverTable* driver = nullptr;
@@ -16,7 +16,7 @@ struct DeviceState {
   CUcontext context = nullptr;
   DeviceInfo info;
 
-  std::unique_ptr<CudnnHandles> cudnn;  // opened when something first asks for them
+  std::unique_ptr<LibraryHandles> libraries;  // opened when something first asks for them
 
   DeviceState();
   ~DeviceState();

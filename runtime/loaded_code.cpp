@@ -190,7 +190,7 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
   });
   if (!kernel.weights.empty()) loaded->weights = weights.get(device, *package, kernel.weights);
   if (kernel.call && options.libraries != LibraryUse::none) {
-    const std::shared_ptr<const std::string> layer = package->files.at(kernel.layer->data).content();
+    const std::shared_ptr<const std::string> layer = package->files.at(kernel.layer_data()).content();
     loaded->library = load_library_code(device, kernel, *layer, options, notes);
   }
   return loaded;

@@ -91,7 +91,7 @@ std::vector<std::string> wheel_folders() {
   return folders;
 }
 
-std::vector<std::string> library_candidates(const char* variable, std::initializer_list<std::string_view> names) {
+std::vector<std::string> library_candidates(const char* variable, const std::vector<std::string_view>& names) {
   if (const std::string chosen = environment(variable); !chosen.empty()) return {chosen};
   std::vector<std::string> candidates;
   for (std::string_view name : names) candidates.emplace_back(name);

@@ -2,7 +2,6 @@
 // Nothing is opened here; a candidate is a name to try.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +11,7 @@ namespace burin {
 // Candidates for dlopen, best first. When the environment variable `variable` is set, its value is the only one: a
 // choice that does not work is reported, never replaced. Otherwise each of `names` for the default loader path, then
 // in the folders of CUDA toolkits and of the wheels that hold CUDA's libraries.
-std::vector<std::string> library_candidates(const char* variable, std::initializer_list<std::string_view> names);
+std::vector<std::string> library_candidates(const char* variable, const std::vector<std::string_view>& names);
 
 // The same for a program: `variable`, else PATH, toolkits, wheels. Only files that exist and may be executed, except
 // that the value of `variable` is returned unchecked.

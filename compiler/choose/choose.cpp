@@ -22,18 +22,20 @@ namespace {
 // Whether a provider is asked that nobody has named.
 bool is_asked(const Provider& provider, const Task& task) { return !provider.needs_zeros() || task.zeros; }
 
+// The provider that --kernels names for the task, which of fully connected layers it does one by one; else kAutoKind.
+std::string_view asked_kind(const Task& task, const CompileOptions& options) {
+  if (task.layer != nullptr) return options.kernels.of(task.name);
+  const auto named = options.kernels.of_layers.find(task.name);
+  return task.get<Linear>() == nullptr || named == options.kernels.of_layers.end() ? kAutoKind : named->second;
+}
+
 // Those that may make the task's kernel, by CompileOptions::kernels and ::plan; the ones whose proposals cost little
 // first.
 std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
   std::vector<const Provider*> allowed = providers();
-  std::string_view kind = kAutoKind;
-  if (task.layer != nullptr) {
-    kind = options.kernels.of(task.name);
-    if (kind == kAutoKind && !options.plan.empty()) kind = kBakedProvider;  // they are of its plans
-  } else if (const auto named = options.kernels.of_layers.find(task.name);
-             task.get<Linear>() != nullptr && named != options.kernels.of_layers.end()) {
-    kind = named->second;
-  }
+  std::string_view kind = asked_kind(task, options);
+  // Choices are of baked plans.
+  if (task.layer != nullptr && kind == kAutoKind && !options.plan.empty()) kind = kBakedProvider;
   std::erase_if(allowed, [&](const Provider* provider) {
     return kind == kAutoKind ? !is_asked(*provider, task) : provider->name() != kind;
   });
@@ -76,7 +78,7 @@ Choice measured_choice(const Task& task, const TunedKernel& tuned) {
 // Without a measurement nobody is asked who needs one, unless an option names that provider.
 std::vector<const Provider*> with_models(const Task& task, const CompileOptions& options) {
   std::vector<const Provider*> allowed = allowed_providers(task, options);
-  if (options.kernels.of(task.name) != kAutoKind) return allowed;
+  if (asked_kind(task, options) != kAutoKind) return allowed;
   std::erase_if(allowed, [](const Provider* provider) { return provider->needs_measuring(); });
   return allowed;
 }
@@ -411,7 +413,7 @@ std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& op
 
 std::vector<Candidate> unmodelled_candidates(const Task& task, const CompileOptions& options) {
   std::vector<Candidate> candidates;
-  if (!options.libraries || options.kernels.of(task.name) != kAutoKind) return candidates;
+  if (!options.libraries || asked_kind(task, options) != kAutoKind) return candidates;
   for (const Provider* provider : allowed_providers(task, options)) {
     if (!provider->needs_measuring()) continue;
     for (Candidate& candidate : provider->propose(task, {.count = kMaxUnmodelledCandidates})) {

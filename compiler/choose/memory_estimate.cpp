@@ -12,10 +12,7 @@ MemoryEstimate memory_estimate(const Task& task, const Candidate& candidate, con
   memory.counter_bytes = std::min(counter_bytes(launch, task.batch), kMaxWorkspaceBytes);
   memory.partial_bytes = std::min(partial_bytes(launch, task.batch), kMaxWorkspaceBytes);
   memory.weight_bytes = static_cast<std::int64_t>(recipe.weights.size() * sizeof(std::uint32_t));
-  if (recipe.call) {
-    const ConvShape& shape = task.layer->shape;
-    memory.library_bytes = (shape.weight_elements() + shape.out_channels) * std::int64_t{sizeof(float)};
-  }
+  if (recipe.call) memory.library_bytes = library_bytes(*recipe.call, called_shape(task));
   memory.code_bytes = find_provider(candidate.provider)->code_bytes(task, candidate.plan);
   return memory;
 }

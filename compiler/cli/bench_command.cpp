@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "compiler/assemble/locate.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/bench_rows.h"
 #include "compiler/cli/commands.h"
@@ -234,7 +233,7 @@ int bench_package(const BenchArguments& arguments) {
   const Bench bench(device, package, options);
   std::unique_ptr<Cudnn> cudnn;
   if (arguments.baseline) {
-    cudnn = std::make_unique<Cudnn>(device, library_candidates("BURIN_CUDNN", {"libcudnn.so.9"}));
+    cudnn = std::make_unique<Cudnn>(device, tool_candidates(Library::cudnn));
   }
   {
     ProgressBar progress("measuring");

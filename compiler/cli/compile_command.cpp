@@ -183,9 +183,14 @@ void check_tuning(const CompileArguments& arguments) {
   } else if (arguments.command->count("--providers") > 0) {
     fail(ErrorKind::usage, "--providers '': names no provider");
   }
-  if (arguments.no_libraries && arguments.settings.tune_providers.find("cudnn") != std::string::npos) {
-    fail(ErrorKind::usage, "--providers {} asks for calls of cuDNN, and --no-libraries for none",
-         arguments.settings.tune_providers);
+  if (arguments.no_libraries) {
+    for (const std::string_view name : split(arguments.settings.tune_providers, ',')) {
+      const std::optional<Library> library =
+          library_of(name.starts_with("linear") ? std::string(name) : fmt::format("conv_{}", name));
+      if (!library) continue;
+      fail(ErrorKind::usage, "--providers {} asks for calls of {}, and --no-libraries for none",
+           arguments.settings.tune_providers, title_of(*library));
+    }
   }
   if (arguments.settings.tune_anew) check_anew(arguments.cache);
 }
@@ -547,8 +552,9 @@ std::shared_ptr<CompileArguments> add_command(CLI::App& app, Action& action, con
   command->add_flag("--skip-dead-tiles", arguments->settings.skip_dead_tiles,
                     "Kernels skip channels that hold nothing but zeros in a tile, and mark those of their output "
                     "(activity maps)");
-  command->add_flag("--no-libraries", arguments->no_libraries,
-                    "No kernel calls cuDNN where tune finds it to be faster; the package runs the same everywhere");
+  command->add_flag(
+      "--no-libraries", arguments->no_libraries,
+      "No kernel calls cuDNN or cuBLASLt where tune finds it to be faster; the package runs the same everywhere");
   command->add_flag("--no-siblings", arguments->no_siblings,
                     "Model: convolutions that read the same tensor stay what they are, also where one is faster");
   arguments->import.add_to(*command);

@@ -19,9 +19,11 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
+#include "compiler/execute/executor.h"
 #include "ir/error.h"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/driver/driver_table.h"
+#include "runtime/library/cublaslt_library.h"
 #include "runtime/library/cudnn_library.h"
 
 namespace burin {
@@ -77,11 +79,14 @@ void look_for_nvrtc(DoctorPiece& piece) {
   piece.path = library->path();
 }
 
-void look_for_cudnn(DoctorPiece& piece) {
-  const CudnnLibrary library(library_candidates("BURIN_CUDNN", {"libcudnn.so.9"}));
+template <typename Opened>
+void look_for_library(DoctorPiece& piece, Library which) {
+  const Opened library(tool_candidates(which));
   piece.version = library.version();
   piece.path = library.path();
 }
+void look_for_cudnn(DoctorPiece& piece) { look_for_library<CudnnLibrary>(piece, Library::cudnn); }
+void look_for_cublaslt(DoctorPiece& piece) { look_for_library<CublasltLibrary>(piece, Library::cublaslt); }
 
 void look_for_llvm(DoctorPiece& piece) {
   unsigned major = 0, minor = 0, patch = 0;
@@ -135,6 +140,7 @@ DoctorReport examine() {
   report.pieces.push_back(examine_piece("ptxas", "cubins (this or nvJitLink)", look_for_ptxas));
   report.pieces.push_back(examine_piece("NVRTC", "compile --operator", look_for_nvrtc));
   report.pieces.push_back(examine_piece("cuDNN", "bench --baseline cudnn; calls of kernels", look_for_cudnn));
+  report.pieces.push_back(examine_piece("cuBLASLt", "calls of kernels", look_for_cublaslt));
   report.pieces.push_back(examine_piece("LLVM", "compile; verify on the host", look_for_llvm));
   report.assembler = name_of(find_assembler());
   report.assembler_note = find_assembler().note;

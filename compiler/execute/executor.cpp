@@ -11,6 +11,7 @@
 #include "ir/text.h"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/launch_plan.h"
+#include "runtime/library/library_handle.h"
 
 namespace burin {
 namespace {
@@ -43,7 +44,13 @@ class HostExecutor : public Executor {
 }  // namespace
 
 LoadOptions tool_load_options(LibraryUse libraries) {
-  return {.libraries = libraries, .cudnn = library_candidates("BURIN_CUDNN", {"libcudnn.so.9"})};
+  return {
+      .libraries = libraries, .cudnn = tool_candidates(Library::cudnn), .cublaslt = tool_candidates(Library::cublaslt)};
+}
+
+std::vector<std::string> tool_candidates(Library library) {
+  const LibraryFiles files = files_of(library);
+  return library_candidates(files.variable, files.names);
 }
 
 int gpu_count() {

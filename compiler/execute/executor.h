@@ -61,6 +61,7 @@ std::unique_ptr<Executor> make_gpu_executor(const Device& device, const Package&
 // How the tool loads packages: it looks for libraries in more places than the runtime, those of CUDA's wheels among
 // them.
 LoadOptions tool_load_options(LibraryUse libraries = LibraryUse::where_there);
+std::vector<std::string> tool_candidates(Library library);
 
 // Any number of images, by those of the programs of one name that the runtime would choose, one after the other.
 Tensors run_programs(Executor& executor, const std::vector<const Program*>& programs, int batch, const Tensors& inputs);

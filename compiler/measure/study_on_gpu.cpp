@@ -20,8 +20,9 @@ std::vector<std::string> study_on_gpu(Study& study, StudyOptions options, const 
   GpuMeasurer measurer(options.compile.archs, command);
   std::vector<std::string> notes;
   if (options.compile.libraries) {
-    const std::string missing = measurer.missing_library();
-    if (!missing.empty()) notes.push_back(fmt::format("study measures no call of a library: {}", missing));
+    for (const std::string& missing : measurer.missing_libraries()) {
+      notes.push_back(fmt::format("study measures no call of a library: {}", missing));
+    }
   }
   study.source = Estimate::Source::measured;
   study.device = measurer.device();

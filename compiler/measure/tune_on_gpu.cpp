@@ -16,7 +16,7 @@
 #include "ir/error.h"
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/device_state.h"
-#include "runtime/library/cudnn_convolution.h"
+#include "runtime/library/library_handle.h"
 
 namespace burin {
 namespace {
@@ -134,14 +134,18 @@ std::vector<Timing> GpuMeasurer::time_in_turns(std::span<const Package* const> p
   return timings;
 }
 
-std::string GpuMeasurer::missing_library() {
-  try {
-    libraries_ = fmt::format("cuDNN {}", device_.state()->cudnn->get(tool_load_options().cudnn)->library().version());
-    return {};
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::device) throw;
-    return error.what();
+std::vector<std::string> GpuMeasurer::missing_libraries() {
+  std::vector<std::string> missing;
+  libraries_.clear();
+  for (const Library library : kLibraries) {
+    try {
+      libraries_.push_back({library, device_.state()->libraries->get(library, tool_candidates(library))->version()});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::device) throw;
+      missing.emplace_back(error.what());
+    }
   }
+  return missing;
 }
 
 bool GpuMeasurer::usable() {
@@ -168,8 +172,9 @@ TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& opti
   GpuMeasurer measurer(options.archs);
   TunedNetwork network;
   if (options.libraries) {
-    const std::string missing = measurer.missing_library();
-    if (!missing.empty()) network.notes.push_back(fmt::format("tune measures no call of a library: {}", missing));
+    for (const std::string& missing : measurer.missing_libraries()) {
+      network.notes.push_back(fmt::format("tune measures no call of a library: {}", missing));
+    }
   }
   const std::string arch = measurer.device().arch;
   const TuningTasks tuning = tuning_tasks(graphs, options);

@@ -40,12 +40,13 @@ class GpuMeasurer : public Measurer {
   std::vector<Timing> time_in_turns(std::span<const Package* const> packages, int batch,
                                     std::span<const float> input) override;
   bool usable() override;
-  // Why no library's call can be measured; empty: it can. What device() says of libraries follows from it.
-  std::string missing_library();
+  // Looks for the libraries that kernels may call; device() then says which are there. Returns why others are not, a
+  // sentence each.
+  std::vector<std::string> missing_libraries();
 
  private:
   Device device_;
-  std::string libraries_;  // "cuDNN 9.19.0"
+  std::vector<LibraryVersion> libraries_;
 };
 
 // Throws what a measurement would, before the work that leads to it: Error(device) without a GPU of one of `archs`,

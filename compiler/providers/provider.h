@@ -77,6 +77,9 @@ class Provider {
   // Whether it has a kernel for the task, if not for want of memory or registers.
   virtual bool can_do(const Task& task) const = 0;
 
+  // The library that its kernels call; nothing: they have code alone.
+  virtual std::optional<Library> library() const { return std::nullopt; }
+
   // Whether it has no model: what its candidates take nobody says, so they are chosen by measurement, or where a person
   // names the provider.
   virtual bool needs_measuring() const { return false; }

@@ -103,9 +103,10 @@ std::vector<StudyCandidate> candidates_of_point(const Study& study, const StudyP
   std::vector<StudyCandidate> candidates = modelled(made.task(), options, study.plans);
   if (study.source == Estimate::Source::model) {
     for (StudyCandidate& entry : candidates) entry.memory = estimated_memory(made.task(), entry.candidate);
-  } else if (!study.device.libraries.empty()) {
+  } else {
     for (Candidate& candidate : unmodelled_candidates(made.task(), options.compile)) {
-      if (is_asked(options, candidate)) candidates.emplace_back().candidate = std::move(candidate);
+      const bool is_there = study.device.has(find_provider(candidate.provider)->library());
+      if (is_there && is_asked(options, candidate)) candidates.emplace_back().candidate = std::move(candidate);
     }
   }
   for (StudyCandidate& entry : candidates) {

@@ -25,7 +25,7 @@ Json about(const Task& task, const TuningDevice& device) {
           {"device", device.name},
           {"arch", device.arch},
           {"driver_version", device.driver_version},
-          {"libraries", device.libraries},
+          {"libraries", text_of(device.libraries)},
           {"code_copies", device.code_copies}};
 }
 
@@ -93,8 +93,8 @@ Measurements::Measurements(const KernelCache* cache, const Task& task, const Tun
     : cache_(cache != nullptr && cache->keeps_kernels() ? cache : nullptr), anew_(anew) {
   if (cache_ == nullptr) return;
   about_ = text_of(about(task, device));
-  key_ = task_key(task, fmt::format("{} {} {} {} {}", device.name, device.arch, device.driver_version, device.libraries,
-                                    device.code_copies));
+  key_ = task_key(task, fmt::format("{} {} {} {} {}", device.name, device.arch, device.driver_version,
+                                    text_of(device.libraries), device.code_copies));
   const std::optional<std::string> text = cache_->find_times(key_);
   if (!text) return;
   try {

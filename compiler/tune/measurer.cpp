@@ -1,5 +1,6 @@
 #include "compiler/tune/measurer.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "compiler/reference.h"
@@ -13,6 +14,18 @@ LaunchTime Measurer::time(const Package& package, int batch, std::span<const flo
   Timing timing = time_in_turns({&one, 1}, batch, input).front();
   if (timing.fault) throw *timing.fault;
   return timing.time;
+}
+
+std::string text_of(const std::vector<LibraryVersion>& libraries) {
+  std::string text;
+  for (const LibraryVersion& one : libraries) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", title_of(one.library), one.version);
+  }
+  return text;
+}
+
+bool TuningDevice::has(const std::optional<Library>& library) const {
+  return !library || std::ranges::find(libraries, *library, &LibraryVersion::library) != libraries.end();
 }
 
 std::string recorded_fault(const Error& fault) {

@@ -14,11 +14,22 @@ namespace burin {
 
 class ExpectedOutput;  // compiler/tune/expected_output.h
 
+// A library that is there, and can be called.
+struct LibraryVersion {
+  Library library = Library::cudnn;
+  std::string version = {};  // "9.19.0"
+};
+// "cuDNN 9.19.0, cuBLASLt 13.0.2".
+std::string text_of(const std::vector<LibraryVersion>& libraries);
+
 struct TuningDevice {
-  std::string name, arch;      // "NVIDIA H200", "sm_90"
-  int driver_version = 0;      // 13000: the driver supports CUDA 13.0
-  int code_copies = 1;         // that take turns, so that code is cold as in a network
-  std::string libraries = {};  // that candidates may call: "cuDNN 9.19.0"; empty: none
+  std::string name, arch;                      // "NVIDIA H200", "sm_90"
+  int driver_version = 0;                      // 13000: the driver supports CUDA 13.0
+  int code_copies = 1;                         // that take turns, so that code is cold as in a network
+  std::vector<LibraryVersion> libraries = {};  // that candidates may call
+
+  // Whether it is there; so is what kernels call that have code alone.
+  bool has(const std::optional<Library>& library) const;
 };
 
 struct LaunchTime {

@@ -20,12 +20,12 @@ constexpr std::size_t kMostRivals = 3;
 
 TuningTask::TuningTask(const Task& task, const CompileOptions& options, int plans,
                        const std::vector<std::string>& providers, const TuningDevice& device)
-    : task_(task), options_(options), most_first_(plans), providers_(providers), steps_left_(plans) {
+    : task_(task), options_(options), most_first_(plans), providers_(providers), device_(device), steps_left_(plans) {
   evidence_.device = device.name;
   evidence_.arch = device.arch;
   evidence_.driver_version = device.driver_version;
   evidence_.code_copies = device.code_copies;
-  evidence_.libraries = device.libraries;
+  evidence_.libraries = text_of(device.libraries);
 }
 
 std::string TuningTask::name() const { return fmt::format("layer '{}', batch {}", task_.name, task_.batch); }
@@ -34,10 +34,11 @@ std::string TuningTask::describe(std::size_t index) const { return "plan " + out
 
 std::vector<Candidate> TuningTask::first() const {
   std::vector<Candidate> all = all_candidates(task_, options_, most_first_);
-  std::vector<Candidate> unmodelled;
   // Candidates that no model speaks of are all tried.
-  if (!evidence_.libraries.empty()) unmodelled = unmodelled_candidates(task_, options_);
-  std::erase_if(unmodelled, [&](const Candidate& candidate) { return !is_asked(candidate); });
+  std::vector<Candidate> unmodelled = unmodelled_candidates(task_, options_);
+  std::erase_if(unmodelled, [&](const Candidate& candidate) {
+    return !is_asked(candidate) || !device_.has(find_provider(candidate.provider)->library());
+  });
   if (unmodelled.empty() && std::ranges::none_of(all, [&](const auto& candidate) { return is_asked(candidate); })) {
     return {};
   }

@@ -79,6 +79,7 @@ class TuningTask {
   const CompileOptions& options_;
   const int most_first_;
   const std::vector<std::string> providers_;
+  const TuningDevice device_;
   int steps_left_;
   std::vector<Candidate> candidates_;  // one for each of the evidence
   TuningRecord evidence_;

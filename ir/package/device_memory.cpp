@@ -80,10 +80,7 @@ KernelMemory memory_of(const Kernel& kernel, const std::optional<std::string>& a
   if (const KernelTensor* weights = kernel.form.find(TensorRole::weights)) {
     memory.weight_bytes = weights->run_words * kWordBytes;
   }
-  if (kernel.call) {
-    const ConvShape& shape = kernel.layer->shape;
-    memory.library_bytes = (shape.weight_elements() + shape.out_channels) * kFloatBytes;
-  }
+  if (kernel.call) memory.library_bytes = library_bytes(*kernel.call, kernel.called_shape());
   return memory;
 }
 

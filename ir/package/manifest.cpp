@@ -290,12 +290,17 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
     check.shared_path(at + ".ptx", kernel.functions[i].path, "function");
   }
   if (kernel.layer && !kernel.layer->data.empty()) check.shared_path(path + ".layer.data", kernel.layer->data, "layer");
+  if (kernel.called) check.shared_path(path + ".called.data", kernel.called->data, "layer");
+  if (kernel.called && kernel.provider != kLinearCublasProvider) {
+    check.fault(path + ".called", "the plan of a kernel of {} calls no library for a fully connected layer",
+                printable(kernel.provider));
+  }
   if (check.count() != before) return;  // the plan is of the layer, which is not legal
   check_plan(check, path + ".plan", kernel);
   if (check.count() != before) return;
   check_functions(check, path, kernel);
   if (kernel.layer) check_layer_tensors(check, path + ".layer", kernel);
-  if (kernel.call && kernel.layer->data.empty()) {
+  if (kernel.call && kernel.layer_data().empty()) {
     check.fault(path + ".layer.data", "the plan has a library's call, which reads the layer's weights");
   }
   if (kernel.weights.empty() == kernel.form.has(TensorRole::weights)) {

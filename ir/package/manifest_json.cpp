@@ -146,6 +146,13 @@ void keys_of(Keys& keys, Record& matrix) {
   keys.key("nonzeros", matrix.nonzeros);
 }
 
+template <typename Keys, RecordOf<CalledLinear> Record>
+void keys_of(Keys& keys, Record& called) {
+  keys.key("bias", called.bias);
+  keys.key("relu", called.relu);
+  keys.key("data", called.data);
+}
+
 template <typename Keys, RecordOf<UserAttribute> Record>
 void keys_of(Keys& keys, Record& attribute) {
   keys.key("name", attribute.name);
@@ -173,6 +180,7 @@ void keys_of(Keys& keys, Record& kernel) {
   keys.optional("kept_in_fp32", kernel.kept_in_fp32);
   keys.optional("layer", kernel.layer);
   keys.optional("linear", kernel.linear);
+  keys.optional("called", kernel.called);
   keys.optional("planned_batch", kernel.planned_batch);
   keys.optional("predicted_us", kernel.predicted_us);
   keys.optional("tuning", kernel.tuning);

@@ -246,6 +246,7 @@ std::vector<std::string> verify(const Package& package) {
     if (kernel.layer && !kernel.layer->data.empty()) {
       check(record + ".layer.data", kernel.layer->data, Use::layer, std::nullopt);
     }
+    if (kernel.called) check(record + ".called.data", kernel.called->data, Use::layer, std::nullopt);
     for (std::size_t f = 0; f < kernel.functions.size(); ++f) {
       check(fmt::format("{}.functions[{}]", record, f), kernel.functions[f].path, Use::function, std::nullopt);
     }

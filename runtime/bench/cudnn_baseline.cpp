@@ -368,7 +368,7 @@ struct Cudnn::Candidate {
 };
 
 Cudnn::Cudnn(const Device& device, const std::vector<std::string>& candidates)
-    : device_(device), handle_(device_.state()->cudnn->get(candidates)) {}
+    : device_(device), handle_(device_.state()->libraries->cudnn(candidates)) {}
 
 std::unique_ptr<Cudnn::Problem> Cudnn::problem_of(const LibraryTask& task, int batch, ElementType element) const {
   if (const auto* shape = std::get_if<ConvShape>(&task)) {

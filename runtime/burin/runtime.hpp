@@ -199,7 +199,7 @@ struct LaunchGrid {
 
 enum class LoadedFrom { cubin, jit };
 
-// Some kernels have a call of a library (cuDNN) beside their own code, which computes the same.
+// Some kernels have a call of a library (cuDNN, cuBLASLt) beside their own code, which computes the same.
 enum class LibraryUse {
   none,         // the own code alone; no library is opened
   where_there,  // the call, where the library is there and does not refuse
@@ -268,6 +268,8 @@ struct LoadOptions {
   // What may be opened as cuDNN, tried in turn. Empty: what BURIN_CUDNN names, else libcudnn.so.9 as the loader finds
   // it. No package has a say in it.
   std::vector<std::string> cudnn = {};
+  // The same of cuBLASLt: what BURIN_CUBLASLT names, else libcublasLt.so.13 or libcublasLt.so.12.
+  std::vector<std::string> cublaslt = {};
 };
 
 // Reads a package and checks it, but for the content of its files: each is checked when it is used, so that loading a

@@ -1,6 +1,5 @@
 #include "runtime/library/cudnn_convolution.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "ir/error.h"
@@ -43,23 +42,6 @@ CudnnHandle::CudnnHandle(const DeviceState& device, const std::vector<std::strin
 
 CudnnHandle::~CudnnHandle() {
   release_in_context(device_, [&](const DriverTable&) { table().destroy(handle_); });
-}
-
-std::shared_ptr<const CudnnHandle> CudnnHandles::get(const std::vector<std::string>& candidates) {
-  const std::lock_guard lock(mutex_);
-  auto opened = std::ranges::find(opened_, candidates, &Opened::candidates);
-  if (opened == opened_.end()) {
-    Opened made{candidates, nullptr, {}};
-    try {
-      made.handle = std::make_shared<const CudnnHandle>(device_, candidates);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::device) throw;
-      made.fault = error.what();
-    }
-    opened = opened_.insert(opened_.end(), std::move(made));
-  }
-  if (opened->handle == nullptr) fail(ErrorKind::device, "{}", opened->fault);
-  return opened->handle;
 }
 
 // ---- convolutions
@@ -144,6 +126,68 @@ CudnnStatus CudnnConvolution::enqueue(CUstream_st* stream, int algorithm, const 
                                           residual_ ? &kOne : &kZero, *of.residual, added, *of.bias, pointers.bias,
                                           *of.activation, of.output, pointers.output);
   });
+}
+
+// ---- calls of kernels
+
+namespace {
+
+CudnnProblem problem_of(const Kernel& kernel, int batch) {
+  const bool tf32 = kernel.call->factors == FactorType::tf32;
+  return {.shape = kernel.called_shape(),
+          .batch = batch,
+          .math = tf32 ? CudnnMath::tf32_allowed : CudnnMath::fp32,
+          .with_epilogue = true,
+          .input_pitch = image_pitch(kernel.form, TensorRole::input),
+          .residual_pitch = image_pitch(kernel.form, TensorRole::residual),
+          .output_pitch = image_pitch(kernel.form, TensorRole::output)};
+}
+
+class CudnnLaunch : public LibraryLaunch {
+ public:
+  CudnnLaunch(std::shared_ptr<const CudnnHandle> handle, const Kernel& kernel, const CallWeights& weights, int batch)
+      : convolution_(std::move(handle), problem_of(kernel, batch)),
+        algorithm_(static_cast<int>(std::get<ConvolutionAlgorithm>(kernel.call->algorithm))),
+        weights_(weights) {
+    check_cudnn(convolution_.handle().table(), convolution_.workspace_bytes(algorithm_, workspace_bytes_),
+                "cudnnGetConvolutionForwardWorkspaceSize");
+    if (workspace_bytes_ > static_cast<std::size_t>(kernel.call->workspace_limit)) {
+      fail(ErrorKind::device, "it wants {} bytes of scratch memory, and its plan allows {}", workspace_bytes_,
+           kernel.call->workspace_limit);
+    }
+  }
+
+  std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(workspace_bytes_); }
+
+  void enqueue(CUstream_st* stream, const CallPointers& pointers) const override {
+    const CudnnStatus status = convolution_.enqueue(stream, algorithm_,
+                                                    {.input = pointers.input,
+                                                     .weights = weights_.weights,
+                                                     .bias = weights_.bias,
+                                                     .residual = pointers.residual,
+                                                     .output = pointers.output,
+                                                     .workspace = pointers.workspace,
+                                                     .workspace_bytes = workspace_bytes_});
+    check_cudnn(convolution_.handle().table(), status,
+                convolution_.is_fused() ? "cudnnConvolutionBiasActivationForward" : "cudnnConvolutionForward");
+  }
+
+  std::string what() const override {
+    return fmt::format("cuDNN {} {}", convolution_.handle().version(), cudnn_algorithm_name(algorithm_));
+  }
+
+ private:
+  CudnnConvolution convolution_;
+  int algorithm_;
+  CallWeights weights_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<const LibraryLaunch> CudnnHandle::launch(const Kernel& kernel, const CallWeights& weights,
+                                                         int batch) const {
+  return std::make_shared<const CudnnLaunch>(shared_from_this(), kernel, weights, batch);
 }
 
 }  // namespace burin

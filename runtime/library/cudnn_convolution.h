@@ -13,19 +13,21 @@
 #include "ir/conv_layer.h"
 #include "runtime/device_state.h"
 #include "runtime/library/cudnn_library.h"
+#include "runtime/library/library_handle.h"
 
 namespace burin {
 
 // One of cuDNN's handles, on one device. It holds a stream, so calls of several threads take turns; graphs that were
 // captured from it do not use it any more.
-class CudnnHandle {
+class CudnnHandle : public LibraryHandle, public std::enable_shared_from_this<CudnnHandle> {
  public:
   // `device` must outlive this. Throws Error(device) where no candidate is a cuDNN, or it cannot serve the device.
   CudnnHandle(const DeviceState& device, const std::vector<std::string>& candidates);
-  ~CudnnHandle();
-  CudnnHandle(const CudnnHandle&) = delete;
-  CudnnHandle& operator=(const CudnnHandle&) = delete;
+  ~CudnnHandle() override;
 
+  std::string version() const override { return library_.version(); }
+  std::shared_ptr<const LibraryLaunch> launch(const Kernel& kernel, const CallWeights& weights,
+                                              int batch) const override;
   const CudnnLibrary& library() const { return library_; }
   const CudnnTable& table() const { return library_.table(); }
   const DeviceState& device() const { return device_; }
@@ -50,24 +52,6 @@ class CudnnHandle {
   CudnnLibrary library_;
   CudnnObject handle_ = nullptr;
   mutable std::mutex mutex_;
-};
-
-// The handles of a device: one for each list of candidates that was asked for, kept as long as the device is.
-class CudnnHandles {
- public:
-  explicit CudnnHandles(const DeviceState& device) : device_(device) {}
-  // Throws Error(device); where it did before, says the same again without looking anew.
-  std::shared_ptr<const CudnnHandle> get(const std::vector<std::string>& candidates);
-
- private:
-  struct Opened {
-    std::vector<std::string> candidates;
-    std::shared_ptr<const CudnnHandle> handle;
-    std::string fault;
-  };
-  const DeviceState& device_;
-  std::mutex mutex_;
-  std::vector<Opened> opened_;
 };
 
 struct CudnnProblem {

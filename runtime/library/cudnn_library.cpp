@@ -1,24 +1,11 @@
 #include "runtime/library/cudnn_library.h"
 
-#include <dlfcn.h>
-#include <link.h>
-
 #include <array>
-#include <type_traits>
 
 #include "ir/error.h"
+#include "runtime/library/function_loader.h"
 
 namespace burin {
-namespace {
-
-std::string path_of(void* library, const std::string& fallback) {
-  link_map* map = nullptr;
-  const bool known = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name != nullptr;
-  return known && map->l_name[0] != '\0' ? map->l_name : fallback;
-}
-
-}  // namespace
-
 std::string_view to_string(CudnnLayout layout) { return layout == CudnnLayout::nchw ? "NCHW" : "NHWC"; }
 
 std::string cudnn_algorithm_name(int algorithm) {
@@ -35,65 +22,41 @@ std::string cudnn_version_text(std::size_t version) {
 }
 
 CudnnLibrary::CudnnLibrary(const std::vector<std::string>& candidates) {
-  std::string why;
-  for (const std::string& candidate : candidates) {
-    const std::string fault = open(candidate);
-    if (fault.empty()) return;
-    why += fmt::format("{}{}", why.empty() ? "" : "; ", fault);
-  }
-  fail(ErrorKind::device,
-       "no cuDNN: {}; install cuDNN 9 (the Python wheel nvidia-cudnn-cu12 or nvidia-cudnn-cu13 has it) and name its "
-       "libcudnn.so.9 in BURIN_CUDNN",
-       why.empty() ? "no library to try" : why);
-}
-
-std::string CudnnLibrary::open(const std::string& candidate) {
-  // Never closed: cuDNN keeps state of its own in threads and in the context.
-  void* library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* text = dlerror();
-    return text == nullptr ? candidate + ": cannot be opened" : text;
-  }
-  path_ = path_of(library, candidate);
-  std::string missing;
-  const auto load = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    if (function == nullptr) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
-  };
-  load(table_.get_version, "cudnnGetVersion");
-  load(table_.get_error_string, "cudnnGetErrorString");
-  load(table_.create, "cudnnCreate");
-  load(table_.destroy, "cudnnDestroy");
-  load(table_.set_stream, "cudnnSetStream");
-  load(table_.create_tensor, "cudnnCreateTensorDescriptor");
-  load(table_.destroy_tensor, "cudnnDestroyTensorDescriptor");
-  load(table_.set_tensor_4d, "cudnnSetTensor4dDescriptor");
-  load(table_.set_tensor_4d_ex, "cudnnSetTensor4dDescriptorEx");
-  load(table_.set_tensor_nd, "cudnnSetTensorNdDescriptor");
-  load(table_.create_filter, "cudnnCreateFilterDescriptor");
-  load(table_.destroy_filter, "cudnnDestroyFilterDescriptor");
-  load(table_.set_filter_4d, "cudnnSetFilter4dDescriptor");
-  load(table_.create_convolution, "cudnnCreateConvolutionDescriptor");
-  load(table_.destroy_convolution, "cudnnDestroyConvolutionDescriptor");
-  load(table_.set_convolution_2d, "cudnnSetConvolution2dDescriptor");
-  load(table_.set_groups, "cudnnSetConvolutionGroupCount");
-  load(table_.set_math, "cudnnSetConvolutionMathType");
-  load(table_.workspace_size, "cudnnGetConvolutionForwardWorkspaceSize");
-  load(table_.forward, "cudnnConvolutionForward");
-  load(table_.create_activation, "cudnnCreateActivationDescriptor");
-  load(table_.destroy_activation, "cudnnDestroyActivationDescriptor");
-  load(table_.set_activation, "cudnnSetActivationDescriptor");
-  load(table_.fused_forward, "cudnnConvolutionBiasActivationForward");
-  load(table_.create_pooling, "cudnnCreatePoolingDescriptor");
-  load(table_.destroy_pooling, "cudnnDestroyPoolingDescriptor");
-  load(table_.set_pooling_2d, "cudnnSetPooling2dDescriptor");
-  load(table_.pool, "cudnnPoolingForward");
-  load(table_.softmax, "cudnnSoftmaxForward");
-  load(table_.transform, "cudnnTransformTensor");
-  if (missing.empty()) return {};
-  std::string fault = fmt::format("{}: lacks {}", path_, missing);
-  dlclose(library);
-  return fault;
+  constexpr std::string_view kHelp =
+      "install cuDNN 9 (the Python wheel nvidia-cudnn-cu12 or nvidia-cudnn-cu13 has it) and name its libcudnn.so.9 in "
+      "BURIN_CUDNN";
+  path_ = open_library("cuDNN", candidates, kHelp, [this](FunctionLoader& loader) {
+    loader.load(table_.get_version, "cudnnGetVersion");
+    loader.load(table_.get_error_string, "cudnnGetErrorString");
+    loader.load(table_.create, "cudnnCreate");
+    loader.load(table_.destroy, "cudnnDestroy");
+    loader.load(table_.set_stream, "cudnnSetStream");
+    loader.load(table_.create_tensor, "cudnnCreateTensorDescriptor");
+    loader.load(table_.destroy_tensor, "cudnnDestroyTensorDescriptor");
+    loader.load(table_.set_tensor_4d, "cudnnSetTensor4dDescriptor");
+    loader.load(table_.set_tensor_4d_ex, "cudnnSetTensor4dDescriptorEx");
+    loader.load(table_.set_tensor_nd, "cudnnSetTensorNdDescriptor");
+    loader.load(table_.create_filter, "cudnnCreateFilterDescriptor");
+    loader.load(table_.destroy_filter, "cudnnDestroyFilterDescriptor");
+    loader.load(table_.set_filter_4d, "cudnnSetFilter4dDescriptor");
+    loader.load(table_.create_convolution, "cudnnCreateConvolutionDescriptor");
+    loader.load(table_.destroy_convolution, "cudnnDestroyConvolutionDescriptor");
+    loader.load(table_.set_convolution_2d, "cudnnSetConvolution2dDescriptor");
+    loader.load(table_.set_groups, "cudnnSetConvolutionGroupCount");
+    loader.load(table_.set_math, "cudnnSetConvolutionMathType");
+    loader.load(table_.workspace_size, "cudnnGetConvolutionForwardWorkspaceSize");
+    loader.load(table_.forward, "cudnnConvolutionForward");
+    loader.load(table_.create_activation, "cudnnCreateActivationDescriptor");
+    loader.load(table_.destroy_activation, "cudnnDestroyActivationDescriptor");
+    loader.load(table_.set_activation, "cudnnSetActivationDescriptor");
+    loader.load(table_.fused_forward, "cudnnConvolutionBiasActivationForward");
+    loader.load(table_.create_pooling, "cudnnCreatePoolingDescriptor");
+    loader.load(table_.destroy_pooling, "cudnnDestroyPoolingDescriptor");
+    loader.load(table_.set_pooling_2d, "cudnnSetPooling2dDescriptor");
+    loader.load(table_.pool, "cudnnPoolingForward");
+    loader.load(table_.softmax, "cudnnSoftmaxForward");
+    loader.load(table_.transform, "cudnnTransformTensor");
+  });
 }
 
 void check_cudnn(const CudnnTable& table, CudnnStatus status, std::string_view call, std::string_view context) {

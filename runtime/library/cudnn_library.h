@@ -99,8 +99,6 @@ class CudnnLibrary {
   std::string version() const { return cudnn_version_text(table_.get_version()); }
 
  private:
-  std::string open(const std::string& candidate);  // empty, or why not
-
   CudnnTable table_;
   std::string path_;
 };

@@ -1,8 +1,6 @@
 #include "runtime/library/library_code.h"
 
-#include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -12,36 +10,26 @@
 namespace burin {
 namespace {
 
-constexpr const char* kCudnnVariable = "BURIN_CUDNN";
-constexpr const char* kDefaultCudnn = "libcudnn.so.9";
-
 // No package says which file is opened.
-std::vector<std::string> cudnn_candidates(const LoadOptions& options) {
-  if (!options.cudnn.empty()) return options.cudnn;
-  const char* variable = std::getenv(kCudnnVariable);
-  return {variable != nullptr && *variable != '\0' ? variable : kDefaultCudnn};
+std::vector<std::string> candidates_for(Library library, const LoadOptions& options) {
+  const std::vector<std::string>& named = library == Library::cudnn ? options.cudnn : options.cublaslt;
+  if (!named.empty()) return named;
+  const LibraryFiles files = files_of(library);
+  const char* variable = std::getenv(files.variable);
+  if (variable != nullptr && *variable != '\0') return {variable};
+  return {files.names.begin(), files.names.end()};
 }
 
-const std::string& upper_case(std::string& text) {
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-  return text;
-}
-
-std::int64_t pitch_of(const KernelForm& form, TensorRole role) {
-  const KernelTensor* tensor = form.find(role);
-  return tensor == nullptr || !tensor->exists() ? 0 : tensor->image_words;
-}
-
-CudnnProblem problem_of(const Kernel& kernel, int batch) {
-  const bool tf32 = kernel.call->factors == FactorType::tf32;
-  return {.shape = kernel.layer->shape,
-          .batch = batch,
-          .math = tf32 ? CudnnMath::tf32_allowed : CudnnMath::fp32,
-          .with_epilogue = true,
-          .input_pitch = pitch_of(kernel.form, TensorRole::input),
-          .residual_pitch = pitch_of(kernel.form, TensorRole::residual),
-          .output_pitch = pitch_of(kernel.form, TensorRole::output)};
+// The biases as the library reads them: each for as many values as bias_elements() says.
+std::vector<float> biases_of(const LibraryCall& call, const ConvLayer& layer) {
+  const auto channels = static_cast<std::size_t>(layer.shape.out_channels);
+  const auto each = static_cast<std::size_t>(bias_elements(call, layer.shape)) / channels;
+  std::vector<float> values;
+  values.reserve(each * channels);
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    values.insert(values.end(), each, layer.bias.empty() ? 0 : layer.bias[channel]);
+  }
+  return values;
 }
 
 DeviceBuffer memory_of(const Device& device, const KernelForm& form, TensorRole role, int batch) {
@@ -73,42 +61,7 @@ void try_out(const Device& device, const Kernel& kernel, const LibraryLaunch& la
 
 }  // namespace
 
-// ---- LibraryLaunch
-
-LibraryLaunch::LibraryLaunch(std::shared_ptr<const CudnnHandle> handle, const Kernel& kernel, const void* weights,
-                             const void* bias, int batch)
-    : convolution_(std::move(handle), problem_of(kernel, batch)),
-      algorithm_(static_cast<int>(kernel.call->algorithm)),
-      weights_(weights),
-      bias_(bias) {
-  check_cudnn(convolution_.handle().table(), convolution_.workspace_bytes(algorithm_, workspace_bytes_),
-              "cudnnGetConvolutionForwardWorkspaceSize");
-  if (workspace_bytes_ > static_cast<std::size_t>(kernel.call->workspace_limit)) {
-    fail(ErrorKind::device, "it wants {} bytes of scratch memory, and its plan allows {}", workspace_bytes_,
-         kernel.call->workspace_limit);
-  }
-}
-
-void LibraryLaunch::enqueue(CUstream_st* stream, const CallPointers& pointers) const {
-  const CudnnStatus status = convolution_.enqueue(stream, algorithm_,
-                                                  {.input = pointers.input,
-                                                   .weights = weights_,
-                                                   .bias = bias_,
-                                                   .residual = pointers.residual,
-                                                   .output = pointers.output,
-                                                   .workspace = pointers.workspace,
-                                                   .workspace_bytes = workspace_bytes_});
-  check_cudnn(convolution_.handle().table(), status,
-              convolution_.is_fused() ? "cudnnConvolutionBiasActivationForward" : "cudnnConvolutionForward");
-}
-
-std::string LibraryLaunch::what() const {
-  return fmt::format("cuDNN {} {}", convolution_.handle().library().version(), cudnn_algorithm_name(algorithm_));
-}
-
-// ---- LibraryCode
-
-LibraryCode::LibraryCode(const Device& device, std::shared_ptr<const CudnnHandle> handle, const Kernel& kernel,
+LibraryCode::LibraryCode(const Device& device, std::shared_ptr<const LibraryHandle> handle, const Kernel& kernel,
                          const ConvLayer& layer, LibraryUse use, std::shared_ptr<LoadNotes> notes)
     : device_(device),
       handle_(std::move(handle)),
@@ -116,9 +69,8 @@ LibraryCode::LibraryCode(const Device& device, std::shared_ptr<const CudnnHandle
       use_(use),
       notes_(std::move(notes)),
       weights_(device, std::span<const float>(layer.weights)) {
-  std::vector<float> bias = layer.bias;
-  bias.resize(static_cast<std::size_t>(layer.shape.out_channels));  // a call that fuses adds one, if of zeros
-  bias_ = DeviceBuffer(device, std::span<const float>(bias));
+  const std::vector<float> biases = biases_of(*kernel.call, layer);
+  if (!biases.empty()) bias_ = DeviceBuffer(device, std::span<const float>(biases));
 }
 
 std::shared_ptr<const LibraryLaunch> LibraryCode::for_batch(int batch) const {
@@ -136,15 +88,16 @@ std::shared_ptr<const LibraryLaunch> LibraryCode::for_batch(int batch) const {
 
 std::shared_ptr<const LibraryLaunch> LibraryCode::tried(int batch) const {
   try {
-    auto made =
-        std::make_shared<const LibraryLaunch>(handle_, kernel_, weights_.data<void>(), bias_.data<void>(), batch);
+    std::shared_ptr<const LibraryLaunch> made =
+        handle_->launch(kernel_, {weights_.data<void>(), bias_.data<void>()}, batch);
     try_out(device_, kernel_, *made, batch);
     return made;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::device) throw;
-    std::string algorithm(to_string(kernel_.call->algorithm));
-    const std::string refused = fmt::format("{}, batch {}: cuDNN {} refuses {}: {}", kernel_.owner(), batch, version(),
-                                            upper_case(algorithm), error.what());
+    const LibraryCall& call = *kernel_.call;
+    const std::string refused =
+        fmt::format("{}, batch {}: {} {} refuses {}: {}", kernel_.owner(), batch, title_of(call.library()),
+                    handle_->version(), upper_case(to_string(call.algorithm)), error.what());
     if (use_ == LibraryUse::required) fail(ErrorKind::unsupported, "{}", refused);
     notes_->add(refused + "; burin's own code runs in its place");
     return nullptr;
@@ -154,16 +107,18 @@ std::shared_ptr<const LibraryLaunch> LibraryCode::tried(int batch) const {
 std::unique_ptr<const LibraryCode> load_library_code(const Device& device, const Kernel& kernel,
                                                      std::string_view layer_data, const LoadOptions& options,
                                                      const std::shared_ptr<LoadNotes>& notes) {
-  BURIN_CHECK(kernel.call && kernel.layer, "kernel {} has no library's call", kernel.symbol);
-  std::shared_ptr<const CudnnHandle> handle;
+  BURIN_CHECK(kernel.call, "kernel {} has no library's call", kernel.symbol);
+  const Library library = kernel.call->library();
+  std::shared_ptr<const LibraryHandle> handle;
   try {
-    handle = device.state()->cudnn->get(cudnn_candidates(options));
+    handle = device.state()->libraries->get(library, candidates_for(library, options));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::device || options.libraries == LibraryUse::required) throw;
-    notes->add(fmt::format("kernels that call cuDNN run burin's own code in its place: {}", error.what()));
+    notes->add(
+        fmt::format("kernels that call {} run burin's own code in its place: {}", title_of(library), error.what()));
     return nullptr;
   }
-  const ConvLayer layer = decode_layer(layer_data, kernel.op, kernel.layer->shape);
+  const ConvLayer layer = decode_layer(layer_data, kernel.op, kernel.called_shape());
   return std::make_unique<const LibraryCode>(device, std::move(handle), kernel, layer, options.libraries, notes);
 }
 

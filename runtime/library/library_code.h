@@ -14,45 +14,18 @@
 #include "ir/layer_data.h"
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/runtime.hpp"
-#include "runtime/library/cudnn_convolution.h"
+#include "runtime/library/library_handle.h"
 #include "runtime/library/load_notes.h"
 
 namespace burin {
 
-// What a launch of a call is given.
-struct CallPointers {
-  const void *input = nullptr, *residual = nullptr;
-  void *output = nullptr, *workspace = nullptr;
-};
-
-// The call for so many images. It may be enqueued from several threads, and captured.
-class LibraryLaunch {
- public:
-  // Throws Error(device) where the library refuses.
-  LibraryLaunch(std::shared_ptr<const CudnnHandle> handle, const Kernel& kernel, const void* weights, const void* bias,
-                int batch);
-
-  std::int64_t workspace_bytes() const { return static_cast<std::int64_t>(workspace_bytes_); }
-  // Throws Error(device) where the library fails.
-  void enqueue(CUstream_st* stream, const CallPointers& pointers) const;
-  // "cuDNN 9.19.0 WINOGRAD"
-  std::string what() const;
-
- private:
-  CudnnConvolution convolution_;
-  int algorithm_;
-  const void *weights_, *bias_;
-  std::size_t workspace_bytes_ = 0;
-};
-
 class LibraryCode {
  public:
   // `layer`: of `kernel`, which has a call and outlives this. Throws Error(device) where memory is short.
-  LibraryCode(const Device& device, std::shared_ptr<const CudnnHandle> handle, const Kernel& kernel,
+  LibraryCode(const Device& device, std::shared_ptr<const LibraryHandle> handle, const Kernel& kernel,
               const ConvLayer& layer, LibraryUse use, std::shared_ptr<LoadNotes> notes);
 
   std::size_t weight_bytes() const { return weights_.bytes() + bias_.bytes(); }
-  std::string version() const { return handle_->library().version(); }
   // Made when it is first asked for, run once on memory of its own and captured: an algorithm may load code when it
   // first runs, and not all can be part of a graph. Null, and noted: the library refuses. With LibraryUse::required
   // that throws Error(unsupported).
@@ -62,7 +35,7 @@ class LibraryCode {
   std::shared_ptr<const LibraryLaunch> tried(int batch) const;
 
   Device device_;
-  std::shared_ptr<const CudnnHandle> handle_;
+  std::shared_ptr<const LibraryHandle> handle_;
   const Kernel& kernel_;
   LibraryUse use_;
   std::shared_ptr<LoadNotes> notes_;

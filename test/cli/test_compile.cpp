@@ -190,6 +190,8 @@ TEST_CASE("tune_refuses_counts_and_options_that_make_no_sense") {
   CHECK_THAT(error_of({"--providers", "dense", "--kernels", "baked"}), Contains("--kernels has no effect here"));
   CHECK_THAT(error_of({"--providers", "dense,cudnn", "--no-libraries"}),
              Contains("asks for calls of cuDNN, and --no-libraries for none"));
+  CHECK_THAT(error_of({"--providers", "linear,linear_cublas", "--no-libraries"}),
+             Contains("asks for calls of cuBLASLt, and --no-libraries for none"));
   CHECK_THAT(error_of({"--anew", "--no-cache"}), Contains("--anew has no effect here: no cache is used"));
   CHECK_THAT(error_of({"--stop-after", "pattern", "--dump-dir", folder / "d"}),
              Contains("--stop-after pattern ends before there are any"));

@@ -78,11 +78,12 @@ TEST_CASE("doctor: text that is no UTF-8 does not break the JSON") {
 
 TEST_CASE("doctor: what is absent is reported, not thrown") {
   std::deque<burin_test::ScopedVariable> absent;
-  for (const char* name : {"BURIN_CUDA_DRIVER", "BURIN_NVJITLINK", "BURIN_PTXAS", "BURIN_NVRTC", "BURIN_CUDNN"}) {
+  for (const char* name :
+       {"BURIN_CUDA_DRIVER", "BURIN_NVJITLINK", "BURIN_PTXAS", "BURIN_NVRTC", "BURIN_CUDNN", "BURIN_CUBLASLT"}) {
     absent.emplace_back(name, "/nowhere/at-all");
   }
   const DoctorReport report = burin::examine();
-  for (const char* name : {"CUDA driver", "nvJitLink", "ptxas", "NVRTC", "cuDNN"}) {
+  for (const char* name : {"CUDA driver", "nvJitLink", "ptxas", "NVRTC", "cuDNN", "cuBLASLt"}) {
     INFO(name);
     REQUIRE(find(report, name) != nullptr);
     CHECK_FALSE(find(report, name)->found);

@@ -50,6 +50,7 @@ static_assert(kStageFiles.size() == std::size(burin::kStageNames));
 const std::string kKernels =
     "auto,conv_baked=baked,conv_dense=dense,conv_depthwise=depthwise,conv_streamed=streamed,"
     "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup,conv_cudnn=cudnn,"
+    "conv_cublas=cublas,linear_cublas=linear_cublas,"
     "conv_warpgroup_rows=warpgroup_rows,conv_warpgroup_tf32=warpgroup_tf32,"
     "conv_zero_skip=zero_skip,conv_winograd=winograd,"
     "linear_expanded=linear_expanded,linear_sparse=linear_sparse,linear=linear";
@@ -80,10 +81,10 @@ bool libraries_do(const std::string& provider) {
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> twelve convolutions, a normalization over channels before the last three -> pad -> LRN -> sigmoid -> the
-// sum of both, less its largest channel, normalized, multiplied by itself and gated. Of the sum, on one side: pool ->
-// resize -> mean -> dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two
-// sparse fully connected layers -> z (256).
+// x (8x8x8) -> thirteen convolutions, a normalization over channels before the last three -> pad -> LRN -> sigmoid ->
+// the sum of both, less its largest channel, normalized, multiplied by itself and gated. Of the sum, on one side: pool
+// -> resize -> mean -> dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels ->
+// three fully connected layers with few weights -> z (256).
 OnnxModel model_of_every_provider() {
   constexpr int kChannels = 8;
   OnnxModel model = OnnxModel::of_image({kChannels, 8, 8});
@@ -114,6 +115,7 @@ OnnxModel model_of_every_provider() {
   // It reads halves, as the convolution before it stores them.
   node("LpNormalization", {last}, "normalize_channels").set("axis", 1).set("p", 2);
   conv("conv_cudnn", 3, 1, sparse_weights(kChannels * kChannels * 9, 9));
+  conv("conv_cublas", 1, 1, sparse_weights(kChannels * kChannels, 15));
   conv("conv_zero_skip", 3, 1, sparse_weights(kChannels * kChannels * 9, 12));
   std::vector<float> no_zeros(kChannels * kChannels * 9);
   for (std::size_t i = 0; i < no_zeros.size(); ++i) no_zeros[i] = 0.25F * static_cast<float>(i % 7) - 0.8F;
@@ -158,6 +160,8 @@ OnnxModel model_of_every_provider() {
   for (std::size_t i = 0; i < sparse.size(); i += 37) sparse[i] = 0.5F + 0.01F * static_cast<float>(i % 11);
   model.floats("sparse_w", {kRows, kFeatures}, sparse);
   node("Gemm", {last, "sparse_w"}, "linear_sparse").set("transB", 1);
+  model.floats("called_w", {kRows, kRows}, sparse_weights(kRows * kRows, 16));
+  node("Gemm", {last, "called_w"}, "linear_cublas").set("transB", 1);
   model.floats("few_w", {kRows, kRows}, sparse_weights(kRows * kRows, 8));
   model.add_node("Gemm", {last, "few_w"}, "z").set("transB", 1).node.set_name("linear_expanded");
   model.output("z");
@@ -397,6 +401,7 @@ TEST_CASE("every_provider: kernels are found in the cache") {
 
 TEST_CASE("every_provider: a study of a convolution times what each provider and cuDNN have for it, in turns") {
   const ScopedVariable assembler("BURIN_ASSEMBLER", "none"), cudnn("BURIN_CUDNN", BURIN_FAKE_CUDNN);
+  const ScopedVariable cublaslt("BURIN_CUBLASLT", BURIN_FAKE_CUBLASLT);
   burin::Study study = burin::plan_study(burin::parse_study_layer("n=2 c=8 h=6 r=3 zeros=0.8"), {}, {});
   study.source = burin::Estimate::Source::measured;
   burin::Network network;
@@ -405,7 +410,7 @@ TEST_CASE("every_provider: a study of a convolution times what each provider and
   burin::separate_layers(network);
   FakeDriver driver;
   MeasurerOnFakeGpu measurer(network);
-  measurer.libraries = "cuDNN 9.19.0";
+  measurer.libraries = {{burin::Library::cudnn, "9.19.0"}};
   study.device = measurer.device();
   const burin::TimeBudget budget(0);
   burin::propose(study, {.jobs = 2}, budget, {});
@@ -436,6 +441,7 @@ TEST_CASE("every_provider: a study of a convolution times what each provider and
 TEST_CASE(
     "every_provider: tuning measures candidates of convolutions and fully connected layers, and of nothing else") {
   const ScopedVariable assembler("BURIN_ASSEMBLER", "none"), cudnn("BURIN_CUDNN", BURIN_FAKE_CUDNN);
+  const ScopedVariable cublaslt("BURIN_CUBLASLT", BURIN_FAKE_CUBLASLT);
   const burin::Network network = model_of_every_provider().import();
   CompileOptions options;
   options.precisions = {burin::Precision::fp16};
@@ -477,7 +483,7 @@ TEST_CASE(
 TEST_CASE(
     "every_provider: bench has a row for each convolution, pool and softmax beside cuDNN, and for each step of the "
     "network") {
-  const ScopedVariable cudnn("BURIN_CUDNN", BURIN_FAKE_CUDNN);
+  const ScopedVariable cudnn("BURIN_CUDNN", BURIN_FAKE_CUDNN), cublaslt("BURIN_CUBLASLT", BURIN_FAKE_CUBLASLT);
   const nlohmann::json layers = bench_on_fake_gpu({"--baseline", "cudnn", "--copies", "1"});
   const nlohmann::json network = bench_on_fake_gpu({});
   CHECK(layers["cudnn"] == "9.19.0");

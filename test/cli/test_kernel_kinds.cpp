@@ -272,7 +272,26 @@ TEST_CASE("kernels_that_call_cudnn_hold_code_of_their_own") {
   CHECK_THAT(inspected.out, Contains("cudnn implicit_gemm; own: conv_"));
 }
 
-TEST_CASE("what_cannot_be_asked_of_cudnn") {
+TEST_CASE("fully_connected_layers_that_call_cublaslt_hold_code_of_their_own") {
+  const ScratchFolder folder;
+  const Outcome compiled = compile_branched(folder, {"--batch", "1,3", "--kernels", "fc=linear_cublas"});
+  CAPTURE(compiled.err);
+  REQUIRE(compiled.exit_code == 0);
+  const Outcome verified =
+      run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host", "--layers"});
+  CAPTURE(verified.out, verified.err);
+  CHECK(verified.exit_code == 0);
+  CHECK_THAT(verified.err, Contains("call a library on a GPU: the host runs burin's own code in place") ||
+                               Contains("calls a library on a GPU: the host runs burin's own code in place"));
+  const Outcome inspected = run_burin({"inspect", folder / "p.burin"});
+  CHECK_THAT(inspected.out, Contains("cublaslt heuristic_0; own: linear"));
+  // Weights in halves are none that the library reads.
+  const Outcome halves = compile_branched(folder, {"--kernels", "fc=linear_cublas", "--linear-storage", "fp16"});
+  CHECK(halves.exit_code == 4);
+  CHECK_THAT(halves.err, Contains("--kernels fc=linear_cublas: linear_cublas cannot compute"));
+}
+
+TEST_CASE("what_cannot_be_asked_of_libraries") {
   const ScratchFolder folder;
   const auto error_of = [&](const std::vector<std::string>& more) {
     const Outcome outcome = compile_branched(folder, more);
@@ -281,6 +300,10 @@ TEST_CASE("what_cannot_be_asked_of_cudnn") {
   };
   CHECK_THAT(error_of({"--kernels", "cudnn", "--no-libraries"}),
              Contains("--kernels asks for calls of cuDNN, and --no-libraries for none"));
+  CHECK_THAT(error_of({"--kernels", "cublas", "--no-libraries"}),
+             Contains("--kernels asks for calls of cuBLASLt, and --no-libraries for none"));
+  CHECK_THAT(error_of({"--kernels", "cublas", "--plan", "algorithm=gemm"}),
+             Contains("--plan algorithm=gemm: known are heuristic_0, "));
   CHECK_THAT(error_of({"--kernels", "cudnn", "--plan", "algorithm=fastest"}),
              Contains("--plan algorithm=fastest: known are implicit_gemm, "));
   CHECK_THAT(error_of({"--kernels", "cudnn", "--plan", "workspace_limit=-1"}), Contains("workspace_limit=-1: 0 to "));

@@ -127,6 +127,7 @@ std::vector<Sample> make_samples(const ScratchFolder& folder) {
       {"half.burin", "layer.safetensors", {"--precision", "fp16", "--batch", "2"}, {2, 4, 8, 8}},
       {"dense.burin", "layer.safetensors", {"--kernels", "dense"}, {1, 4, 8, 8}},
       {"library.burin", "layer.safetensors", {"--kernels", "cudnn"}, {1, 4, 8, 8}},
+      {"product.burin", "branched.onnx", {"--kernels", "fc=linear_cublas"}, {1, 3, 12, 12}},
       {"streamed.burin", "layer.safetensors", {"--kernels", "streamed"}, {1, 4, 8, 8}},
   };
   std::vector<Sample> samples;

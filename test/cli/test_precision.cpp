@@ -175,7 +175,7 @@ TEST_CASE("tf32_is_refused_where_no_kernel_rounds_to_it") {
   };
   CHECK_THAT(fault({"--precision", "tf32", "--kernels", "dense"}),
              Contains("--precision tf32: none of the kernels that --kernels asks for rounds to it; gathered_rows, "
-                      "warpgroup_rows, warpgroup_tf32 and cudnn ones do"));
+                      "warpgroup_rows, warpgroup_tf32, cudnn and cublas ones do"));
   CHECK_THAT(fault({"--precision", "tf32", "--plan", "groups=1"}),
              Contains("--precision tf32: none of the kernels that --plan asks for rounds to it"));
   CHECK_THAT(fault({"--precision", "tf32", "--layout", "nchw4"}), Contains("kernels that --layout nchw4 asks for"));

@@ -41,7 +41,7 @@ Study measured_study() {
       plan_study(parse_study_layer(kBase), {{StudyAxis::batch, {1, 8, 32}}, {StudyAxis::zeros, {0, 0.5, 0.9}}},
                  {{StudyAxis::zeros, StudyAxis::batch}});
   study.source = Estimate::Source::measured;
-  study.device = {kHostile, "sm_90", 13000, 8, "cuDNN 9.19.0"};
+  study.device = {kHostile, "sm_90", 13000, 8, {{Library::cudnn, "9.19.0"}}};
   study.stopped = "the time that it was given was over";
   MadeUpTimes times;
   for (const char* algorithm :

@@ -13,6 +13,7 @@
 #include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
+#include "test/scoped_variable.h"
 #include "test/skip.h"
 #include "test/thrown.h"
 
@@ -77,6 +78,30 @@ TEST_CASE("tuning_measures_on_the_first_gpu_of_a_chosen_architecture") {
   CHECK(device.arch == "sm_80");
   CHECK(device.driver_version > 0);
   CHECK(device.code_copies == 8);
+}
+
+TEST_CASE("the_measurer_says_which_libraries_are_there_and_why_others_are_not") {
+  const std::string nowhere = "/nowhere/lib.so";
+  const auto look = [&](const std::string& cudnn, const std::string& cublaslt, std::vector<std::string>& missing) {
+    const ScopedVariable first("BURIN_CUDNN", cudnn.c_str()), second("BURIN_CUBLASLT", cublaslt.c_str());
+    FakeDriver driver;
+    GpuMeasurer measurer({"sm_90"});
+    CHECK(measurer.device().libraries.empty());
+    missing = measurer.missing_libraries();
+    const TuningDevice device = measurer.device();
+    for (const LibraryVersion& one : device.libraries) CHECK(device.has(one.library));
+    CHECK(device.has(std::nullopt));
+    return text_of(device.libraries);
+  };
+  std::vector<std::string> missing;
+  CHECK(look(BURIN_FAKE_CUDNN, BURIN_FAKE_CUBLASLT, missing) == "cuDNN 9.19.0, cuBLASLt 13.0.2");
+  CHECK(missing.empty());
+  CHECK(look(BURIN_FAKE_CUDNN, nowhere, missing) == "cuDNN 9.19.0");
+  REQUIRE(missing.size() == 1);
+  CHECK_THAT(missing[0], Contains("no cuBLASLt: ") && Contains(nowhere));
+  CHECK(look(nowhere, BURIN_FAKE_CUBLASLT, missing) == "cuBLASLt 13.0.2");
+  CHECK(look(nowhere, nowhere, missing).empty());
+  CHECK(missing.size() == 2);
 }
 
 TEST_CASE("tuning_without_a_fitting_gpu_is_a_device_error") {

@@ -110,6 +110,29 @@ Manifest library_manifest() {
   return manifest;
 }
 
+// The same of a fully connected layer.
+Manifest product_manifest() {
+  Manifest manifest = sample_manifest();
+  manifest.kernels.resize(1);
+  Kernel& kernel = manifest.kernels[0];
+  kernel.kind = "linear";
+  kernel.called = CalledLinear{.bias = true, .relu = true, .data = kernel.layer->data};
+  kernel.layer.reset();
+  kernel.linear = WeightMatrix{8, 24, 100};
+  kernel.provider = kLinearCublasProvider;
+  kernel.precision = to_string(Precision::fp32);
+  TemplatePlan own;
+  own.template_name = "linear";
+  own.input() = flat_tensor(TensorRole::input, 24);
+  own.output() = flat_tensor(TensorRole::output, 8);
+  kernel.plan = print(LibraryPlan{.call = {.algorithm = ProductAlgorithm::heuristic_1, .alignment = 16},
+                                  .provider = own.template_name,
+                                  .plan = print(own)});
+  derive_form(kernel);
+  add_layer_programs(manifest);
+  return manifest;
+}
+
 // A program for one batch is enough.
 Manifest network_manifest() {
   Manifest manifest = network_package().manifest;
@@ -138,6 +161,7 @@ int main(int count, char** arguments) {
   add("templates.json", template_manifest());
   add("network.json", network_manifest());
   add("library.json", library_manifest());
+  add("product.json", product_manifest());
 
   Package package = shortened(sample_package());
   write_package(package, folder / "two_kernels.zip");

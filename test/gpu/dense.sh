@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# On a machine with a GPU and cuDNN: layers at rising shares of zeros, tuned with cuDNN's algorithms among the candidates
-# (conv_cudnn), verified on the GPU, and measured beside the best that cuDNN does in either layout. Prints, for each layer,
-# share and batch, what was chosen, burin's best and cuDNN's best candidate, the baseline and its time over the chosen one's.
+# On a machine with a GPU and cuDNN: layers at rising shares of zeros, tuned with calls of cuDNN and cuBLASLt among the
+# candidates (conv_cudnn, conv_cublas), verified on the GPU, and measured beside the best that cuDNN does in either layout.
+# Prints, for each layer, share and batch, what was chosen, burin's best candidate and that of each library, the baseline
+# and its time over the chosen one's.
 #
 #   test/gpu/dense.sh BURIN OUT_FOLDER [LAYER_GLOB]
 #
 # Environment: SETS (default anchors), ZEROS (default "0 0.5 0.8 0.9"), BATCHES (default 1,32), PRECISIONS (default "fp32
-# tf32"), TUNE (plans, default 6), BUDGET (default 10m, of each package), BURIN_CUDNN (the library, where it is not on the
-# loader's path). OUT_FOLDER keeps the packages, with the evidence in them (burin inspect --tuning).
+# tf32"), TUNE (plans, default 6), BUDGET (default 10m, of each package), BURIN_CUDNN and BURIN_CUBLASLT (the
+# libraries, where they are not on the loader's path). OUT_FOLDER keeps the packages, with the evidence in them (burin inspect --tuning).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 burin=$1 out=$2 glob=${3:-*}

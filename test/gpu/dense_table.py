@@ -7,19 +7,20 @@ import json
 import math
 import sys
 
-LIBRARY = "conv_cudnn"
+CUDNN, CUBLASLT = "conv_cudnn", "conv_cublas"
+CALLS = (CUDNN, CUBLASLT)
 
 
-def best(candidates, of_library):
-    """The fastest candidate without a fault that is, or is not, a library's call; none: None."""
-    right = [c for c in candidates if not c.get("fault") and (c["provider"] == LIBRARY) == of_library]
+def best(candidates, is_asked):
+    """The fastest candidate without a fault whose provider is asked for; none: None."""
+    right = [c for c in candidates if not c.get("fault") and is_asked(c["provider"])]
     return min(right, key=lambda c: c["us"], default=None)
 
 
 def text_of(candidate):
     if candidate is None:
         return "-"
-    plan = candidate["plan"].removeprefix("algorithm=") if candidate["provider"] == LIBRARY else candidate["provider"]
+    plan = candidate["plan"].removeprefix("algorithm=") if candidate["provider"] in CALLS else candidate["provider"]
     return f"{candidate['us']:.2f} {plan}"
 
 
@@ -36,29 +37,30 @@ def rows_of(name):
             continue
         candidates = tuning["candidates"]
         yield {"layer": layer["layer"], "zeros": float(zeros), "batch": layer["batch"], "precision": precision,
-               "chosen": candidates[tuning["chosen"]], "own": best(candidates, False),
-               "library": best(candidates, True), "cold": row["cold"]["median_us"],
-               "baseline": baseline, "ratio": baseline["median_us"] / row["cold"]["median_us"]}
+               "chosen": candidates[tuning["chosen"]], "own": best(candidates, lambda p: p not in CALLS),
+               "cudnn": best(candidates, CUDNN.__eq__), "cublaslt": best(candidates, CUBLASLT.__eq__),
+               "cold": row["cold"]["median_us"], "baseline": baseline, "ratio": baseline["median_us"] / row["cold"]["median_us"]}
 
 
 def main(names):
     rows = [row for name in names for row in rows_of(name)]
     if not rows:
         sys.exit("dense_table.py: error: no layer was both tuned and measured beside cuDNN")
-    print("| layer | zeros | batch | precision | chosen | burin's best, tuned us | cuDNN's best, tuned us | chosen, "
-          "bench us | baseline us | baseline / chosen |")
-    print("| --- |" + " --- |" * 9)
+    print("| layer | zeros | batch | precision | chosen | burin's best, tuned us | cuDNN's best, tuned us | "
+          "cuBLASLt's best, tuned us | chosen, bench us | baseline us | baseline / chosen |")
+    print("| --- |" + " --- |" * 10)
     for row in sorted(rows, key=lambda r: (r["precision"], r["batch"], r["layer"], r["zeros"])):
         baseline = row["baseline"]
         print(f"| {row['layer']} | {100 * row['zeros']:.0f} % | {row['batch']} | {row['precision']} "
-              f"| {row['chosen']['provider']} | {text_of(row['own'])} | {text_of(row['library'])} | {row['cold']:.2f} "
+              f"| {row['chosen']['provider']} | {text_of(row['own'])} | {text_of(row['cudnn'])} "
+              f"| {text_of(row['cublaslt'])} | {row['cold']:.2f} "
               f"| {baseline['median_us']:.2f} {baseline['algorithm']} {baseline['layout']} | {row['ratio']:.2f} |")
     ratios = [row["ratio"] for row in rows]
-    calls = sum(row["chosen"]["provider"] == LIBRARY for row in rows)
+    calls = sum(row["chosen"]["provider"] in CALLS for row in rows)
     behind = sum(ratio < 0.97 for ratio in ratios)
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    print(f"\n{len(rows)} rows: {calls} call cuDNN; {behind} are under 0.97 of the baseline, the least {min(ratios):.2f}; "
-          f"geometric mean {mean:.2f}")
+    print(f"\n{len(rows)} rows: {calls} call a library; {behind} are under 0.97 of the baseline, the least "
+          f"{min(ratios):.2f}; geometric mean {mean:.2f}")
 
 
 if __name__ == "__main__":

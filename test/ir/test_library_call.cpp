@@ -62,6 +62,39 @@ std::string fault_of_call(const LibraryCall& call) {
   return call_fault_of(kernel_with_call(plan));
 }
 
+// A 1x1 convolution 4x8x8 -> 6x8x8 with a call of cuBLASLt.
+Kernel kernel_with_product(const std::function<void(Kernel&, LibraryPlan&, TemplatePlan&)>& edit = {}) {
+  Kernel kernel = kernel_with_call();
+  ConvShape& shape = kernel.layer->shape;
+  shape.kernel_h = shape.kernel_w = 1;
+  shape.pad = {};
+  kernel.provider = kConvCublasProvider;
+  LibraryPlan plan{.call = {.algorithm = ProductAlgorithm::heuristic_1, .workspace_limit = 4096, .alignment = 8},
+                   .provider = "conv_dense",
+                   .plan = {}};
+  TemplatePlan own = plain_plan();
+  if (edit) edit(kernel, plan, own);
+  plan.plan = print(own);
+  kernel.plan = print(plan);
+  return kernel;
+}
+
+// A fully connected layer of 12 features to 5.
+Kernel linear_with_product(const std::function<void(Kernel&, LibraryPlan&, TemplatePlan&)>& edit = {}) {
+  return kernel_with_product([&](Kernel& kernel, LibraryPlan& plan, TemplatePlan& own) {
+    kernel.provider = kLinearCublasProvider;
+    kernel.layer.reset();
+    kernel.linear = WeightMatrix{5, 12, 30};
+    kernel.called = CalledLinear{true, true, "layers/fc.bin"};
+    plan.provider = own.template_name = "linear";
+    for (KernelTensor* tensor : {&own.input(), &own.output()}) {
+      tensor->channels = tensor->rows = tensor->cols = 0;
+      tensor->run_words = tensor->image_words = tensor == &own.input() ? 12 : 5;
+    }
+    if (edit) edit(kernel, plan, own);
+  });
+}
+
 std::string fault_of_called_shape(const std::function<void(ConvShape&)>& edit) {
   Kernel kernel = kernel_with_call();
   edit(kernel.layer->shape);
@@ -144,4 +177,90 @@ TEST_CASE("library_call: what a call cannot be, and layers and tensors that it c
              Contains("plan"));
   CHECK_THAT(call_fault_of(kernel_with_call({.call = {}, .provider = "conv_baked", .plan = print(plain_plan())})),
              Contains("its own code is of conv_baked"));
+}
+
+TEST_CASE("library_call: a call of cuBLASLt, whose tensors begin where it wants them to") {
+  Kernel kernel = kernel_with_product();
+  CHECK_THAT(kernel.plan, Contains("library: cublaslt\nalgorithm: heuristic_1\nfactors: fp32\n"
+                                   "workspace_limit: 4096  # bytes\nalignment: 8  # bytes\nown: conv_dense\n"));
+  CHECK(print(parse_library_plan(kernel.plan)) == kernel.plan);
+  derive_form(kernel);
+  REQUIRE(kernel.call);
+  CHECK(kernel.call->library() == Library::cublaslt);
+  CHECK(kernel.form.input().alignment == 8);
+  CHECK(kernel.form.output().alignment == 8);
+  CHECK(kernel.plan_short == "cublaslt heuristic_1; own: conv_dense, 1 block of 256 for an image");
+  CHECK(bias_elements(*kernel.call, kernel.called_shape()) == 6 * 64);
+  CHECK(library_bytes(*kernel.call, kernel.called_shape()) == 4 * (6 * 4 + 6 * 64));
+  // What needs more than the call does stays as it is.
+  Kernel wide = kernel_with_product([](Kernel&, LibraryPlan&, TemplatePlan& own) { own.input().alignment = 16; });
+  derive_form(wide);
+  CHECK(wide.form.input().alignment == 16);
+}
+
+TEST_CASE("library_call: a fully connected layer is called as a convolution of images of one pixel") {
+  Kernel kernel = linear_with_product();
+  derive_form(kernel);
+  CHECK(kernel.call->algorithm == CallAlgorithm(ProductAlgorithm::heuristic_1));
+  const ConvShape shape = kernel.called_shape();
+  CHECK(shape == fully_connected_shape(12, 5, true, function_of(Activation::relu)));
+  CHECK(bias_elements(*kernel.call, shape) == 5);
+  CHECK(kernel.layer_data() == "layers/fc.bin");
+  kernel.called->bias = false;
+  CHECK(bias_elements(*kernel.call, kernel.called_shape()) == 0);
+}
+
+TEST_CASE("library_call: the algorithms of each library") {
+  CHECK(parse_algorithm(Library::cudnn, "gemm") == CallAlgorithm(ConvolutionAlgorithm::gemm));
+  CHECK(parse_algorithm(Library::cublaslt, "heuristic_3") == CallAlgorithm(ProductAlgorithm::heuristic_3));
+  CHECK(parse_algorithm(Library::cublaslt, "gemm") == std::nullopt);
+  CHECK(parse_algorithm(Library::cudnn, "heuristic_0") == std::nullopt);
+  CHECK(known_algorithms(Library::cublaslt) == "heuristic_0, heuristic_1, heuristic_2, heuristic_3");
+}
+
+TEST_CASE("library_call: what is no product of matrices, and plans of products that are not right") {
+  const auto fault = [](const std::function<void(Kernel&, LibraryPlan&, TemplatePlan&)>& edit) {
+    return call_fault_of(kernel_with_product(edit));
+  };
+  const auto fault_of_shape = [&](const std::function<void(ConvShape&)>& edit) {
+    return fault([&](Kernel& kernel, LibraryPlan&, TemplatePlan&) { edit(kernel.layer->shape); });
+  };
+  CHECK(fault([](Kernel&, LibraryPlan&, TemplatePlan&) {}) == "no error");
+  CHECK_THAT(fault_of_shape([](ConvShape& shape) {
+               shape.kernel_h = 3;
+               shape.pad = {1, 1, 0, 0};
+             }),
+             Contains("and a matrix product is 1x1, stride 1, pad 0, without groups"));
+  CHECK_THAT(fault_of_shape([](ConvShape& shape) { shape.groups = 2; }), Contains("without groups"));
+  CHECK_THAT(fault_of_shape([](ConvShape& shape) { shape.stride_w = 2; }), Contains("stride 1"));
+  CHECK_THAT(fault_of_shape([](ConvShape& shape) { shape.epilogue.function = function_of(Activation::silu); }),
+             Contains("the library knows relu alone"));
+  CHECK_THAT(fault([](Kernel& kernel, LibraryPlan&, TemplatePlan& own) {
+               kernel.layer->shape.epilogue.residual = true;
+               own.residual() = call_images(TensorRole::residual, 6);
+               own.residual().argument = 1;
+             }),
+             Contains("a product of images of several pixels adds one tensor"));
+  CHECK_THAT(fault_of_shape([](ConvShape& shape) { shape.epilogue = {.residual = true}; }),
+             Contains("the layer has a residual, and its own code none"));
+  for (const int alignment : {0, 3, 12, 32}) {
+    CHECK_THAT(fault([&](Kernel&, LibraryPlan& plan, TemplatePlan&) { plan.call.alignment = alignment; }),
+               Contains("a library's call has 4, 8 or 16"));
+  }
+  CHECK_THAT(fault([](Kernel& kernel, LibraryPlan&, TemplatePlan&) { kernel.provider = kCudnnProvider; }),
+             Contains("it calls cublaslt, and the kernel is said to be of conv_cudnn"));
+  CHECK_THAT(fault([](Kernel&, LibraryPlan& plan, TemplatePlan&) { plan.call.algorithm = ConvolutionAlgorithm::gemm; }),
+             Contains("it calls cudnn, and the kernel is said to be of conv_cublas"));
+
+  const auto linear_fault = [](const std::function<void(Kernel&, LibraryPlan&, TemplatePlan&)>& edit) {
+    return call_fault_of(linear_with_product(edit));
+  };
+  CHECK_THAT(linear_fault([](Kernel& kernel, LibraryPlan&, TemplatePlan&) { kernel.called.reset(); }),
+             Contains("nothing says what the call computes"));
+  CHECK_THAT(linear_fault([](Kernel& kernel, LibraryPlan&, TemplatePlan&) { kernel.linear.reset(); }),
+             Contains("nothing says what the call computes"));
+  CHECK_THAT(linear_fault([](Kernel& kernel, LibraryPlan&, TemplatePlan&) { kernel.linear->columns = 13; }),
+             Contains("its input is not float images in nchw"));
+  CHECK_THAT(linear_fault([](Kernel& kernel, LibraryPlan&, TemplatePlan&) { kernel.linear->rows = 1LL << 40; }),
+             Contains("out_channels"));
 }

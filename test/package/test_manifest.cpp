@@ -763,6 +763,55 @@ TEST_CASE("manifest: the matrix of a fully connected layer survives, and is boun
   CHECK(faults_with({1 << 20, 1 << 20, 1}) == Faults{path + ".columns: 1048576 is over 256"});
 }
 
+TEST_CASE("manifest: what a call computes of a fully connected layer survives, and is of such kernels alone") {
+  Manifest sample = sample_manifest();
+  Kernel& kernel = sample.kernels[0];
+  kernel.kind = "linear";
+  kernel.called = CalledLinear{true, false, kernel.layer->data};
+  kernel.layer.reset();
+  kernel.linear = WeightMatrix{10, 20, 30};
+  kernel.provider = kLinearCublasProvider;
+  kernel.precision = "fp32";
+  TemplatePlan own;
+  own.template_name = "linear";
+  own.input() = burin_test::flat_tensor(TensorRole::input, 20);
+  own.output() = burin_test::flat_tensor(TensorRole::output, 10);
+  kernel.plan = print(
+      LibraryPlan{.call = {.algorithm = ProductAlgorithm::heuristic_3}, .provider = "linear", .plan = print(own)});
+  derive_form(kernel);
+  CHECK(verify(sample) == std::vector<std::string>{});
+  CHECK(parse_manifest(print(sample)) == sample);
+
+  const auto read_fault = [&](const std::function<void(ordered_json&)>& edit) {
+    ordered_json document = ordered_json::parse(print(sample));
+    edit(document["kernels"][0]);
+    return error_of([&] { parse_manifest(document.dump()); });
+  };
+  CHECK(read_fault([](ordered_json& k) { k["called"]["relu"] = "yes"; }) ==
+        "manifest.json: kernels[0].called.relu: expected true or false, found \"yes\"");
+  CHECK(read_fault([](ordered_json& k) { k["called"].erase("data"); }) ==
+        "manifest.json: kernels[0].called: the key \"data\" is missing");
+  CHECK(read_fault([](ordered_json& k) { k.erase("called"); }) ==
+        "manifest.json: kernels[0].plan: nothing says what the call computes of a fully connected layer: 'linear' and "
+        "'called'");
+  CHECK(read_fault([](ordered_json& k) { k["linear"]["columns"] = 21; }).find("its input is not float images") !=
+        std::string::npos);
+  CHECK(read_fault([](ordered_json& k) { k["linear"]["rows"] = std::int64_t{1} << 50; }).find("out_channels") !=
+        std::string::npos);
+  CHECK(read_fault([](ordered_json& k) { k["provider"] = "conv_cudnn"; }) ==
+        "manifest.json: kernels[0].plan: it is no convolution, which conv_cudnn kernels are");
+
+  using Faults = std::vector<std::string>;
+  Manifest without_data = sample;
+  without_data.kernels[0].called->data = "";
+  CHECK(verify(without_data) ==
+        Faults{"kernels[0].called.data: '' is not a relative path of plain names without '.' or '..'"});
+  Manifest of_others = sample_manifest();
+  of_others.kernels[0].called = CalledLinear{true, false, burin_test::kSampleLayerPath};
+  CHECK(verify(of_others) ==
+        Faults{"kernels[0].called: the plan of a kernel of conv_baked calls no library for a fully connected layer"});
+}
+
 TEST_CASE("manifest: activity maps survive, and are left out where there are none") {
   Manifest manifest = sample_manifest();
   CHECK_FALSE(manifest.kernels[0].form.has_maps());

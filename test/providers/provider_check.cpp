@@ -189,6 +189,10 @@ std::string check_text(const Task& task, const Candidate& candidate, const Recip
   kernel.precision = to_string(recipe.precision);
   kernel.planned_batch = task.batch;
   if (task.layer != nullptr) kernel.layer = KernelLayer{task.layer->shape};
+  if (const Linear* linear = task.get<Linear>()) {
+    kernel.linear = WeightMatrix{linear->out_features, linear->in_features, nonzeros_of(task)};
+    if (recipe.call) kernel.called = CalledLinear{!linear->bias.empty(), is_relu(linear->function)};
+  }
   derive_form(kernel);
   if (kernel.form != recipe.form) return "the plan's text implies another form";
   if (kernel.plan_short != recipe.plan_short) return "the plan's text has another short form";

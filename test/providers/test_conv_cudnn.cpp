@@ -36,7 +36,7 @@ std::vector<ConvolutionAlgorithm> algorithms_for(const std::function<void(ConvSh
     const LibraryPlan plan = parse_library_plan(candidate.plan);
     CHECK(candidate.plan == print(plan));
     CHECK(cudnn().brief(candidate.plan) == "algorithm=" + std::string(to_string(plan.call.algorithm)));
-    found.push_back(plan.call.algorithm);
+    found.push_back(std::get<ConvolutionAlgorithm>(plan.call.algorithm));
   }
   CHECK(cudnn().can_do(task) == !found.empty());
   return found;

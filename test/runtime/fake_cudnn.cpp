@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "test/runtime/fake_driver.h"
+#include "test/runtime/fake_library.h"
 
 using burin_test::FakeCudnnState;
 
@@ -170,14 +170,7 @@ int run(const Call& call, void* workspace, std::size_t workspace_bytes) {
   state.last_mode = mode;
   const bool computes = state.computes && at(call.input).type == kFloat && at(call.input).layout == 0;
   const std::function<void()> work = computes ? arithmetic_of(call) : [] {};
-  if (stream.capturing) {
-    stream.captured_launches += wanted.launches;
-    stream.captured.push_back(work);
-  } else {
-    constexpr double kMicrosecondsPerLaunch = 5;  // FakeDriver's
-    stream.clock_us += kMicrosecondsPerLaunch * wanted.launches;
-    work();
-  }
+  burin_test::enqueue_call(stream, wanted.launches, work);
   return kSuccess;
 }
 #endif

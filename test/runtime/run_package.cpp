@@ -72,7 +72,7 @@ std::shared_ptr<Package> with_sample_files(Manifest manifest, std::int64_t most_
     if (weights != nullptr && !kernel.weights.empty() && !add(kernel.weights, weights->run_words * kWordBytes)) {
       return nullptr;
     }
-    if (kernel.layer && !kernel.layer->data.empty()) add(kernel.layer->data, 1);
+    if (!kernel.layer_data().empty()) add(kernel.layer_data(), 1);
     for (KernelBinary& binary : std::exchange(kernel.binaries, {})) {
       binary.registers = binary.code_bytes = -1;
       add_code(*package, kernel, binary, binary.kind == BinaryKind::ptx ? ".version 8.0 of " : "code of ");

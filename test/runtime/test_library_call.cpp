@@ -3,29 +3,27 @@
 
 #include <dlfcn.h>
 
-#include <cmath>
-
-#include "compiler/reference.h"
 #include "ir/error.h"
-#include "ir/kernel_program.h"
-#include "ir/layer_data.h"
 #include "runtime/bench/measure.h"
-#include "runtime/burin/device_memory.hpp"
-#include "runtime/burin/network.hpp"
 #include "runtime/burin/runtime.h"
 #include "test/catch.h"
-#include "test/package/sample_plans.h"
+#include "test/runtime/called_sample.h"
 #include "test/runtime/fake_cudnn.h"
-#include "test/runtime/fake_driver.h"
 #include "test/runtime/last_error.h"
-#include "test/runtime/sample_package.h"
 #include "test/scoped_variable.h"
 #include "test/scratch_folder.h"
 #include "test/thrown.h"
 
 using namespace burin;
+using burin_test::bind_called;
+using burin_test::BoundCall;
+using burin_test::called_sample;
+using burin_test::CalledSample;
+using burin_test::CalledTensors;
+using burin_test::check_output;
 using burin_test::FakeCudnnState;
 using burin_test::FakeDriver;
+using burin_test::without_residual;
 using Refuses = FakeCudnnState::Refuses;
 
 namespace {
@@ -48,81 +46,7 @@ LoadOptions options_for(LibraryUse use, const std::string& file = BURIN_FAKE_CUD
   return {.libraries = use, .cudnn = {file}};
 }
 
-// A layer with a residual, a bias and relu, whose weights are random.
-ConvLayer some_layer(const Kernel& kernel) {
-  ConvLayer layer{.name = kernel.op, .shape = kernel.layer->shape, .weights = {}, .bias = {}};
-  layer.weights = random_tensor(layer.shape.weight_elements(), 3);
-  if (layer.shape.epilogue.bias) layer.bias = random_tensor(layer.shape.out_channels, 4);
-  return layer;
-}
-
-struct Sample {
-  std::shared_ptr<Package> package;
-  ConvLayer layer;
-  const Kernel& kernel() const { return package->manifest.kernels.front(); }
-};
-
-// One kernel, "conv2", with a call beside the code of a template, and a program for 4 images.
-Sample sample(const LibraryCall& call = {.algorithm = kWinograd}) {
-  Sample made;
-  made.package = burin_test::sample_package({}, [&](std::vector<Kernel>& kernels) {
-    kernels.erase(kernels.begin(), kernels.end() - 1);
-    Kernel& kernel = kernels.front();
-    Epilogue& epilogue = kernel.layer->shape.epilogue;
-    epilogue.bias = true;
-    epilogue.function = function_of(Activation::relu);
-    kernel.layer->data = "layers/conv2.bin";
-    kernel.plan = print(LibraryPlan{.call = call, .provider = kernel.provider, .plan = kernel.plan});
-    kernel.provider = kCudnnProvider;
-    derive_form(kernel);
-  });
-  made.layer = some_layer(made.kernel());
-  made.kernel();
-  made.package->manifest.kernels.front().layer->nonzeros = made.layer.shape.weight_elements();
-  made.package->files["layers/conv2.bin"] = encode_layer(made.layer);
-  made.package->manifest.programs = {program_of(made.kernel(), 4)};
-  return made;
-}
-
-// Buffers of a launch of so many images.
-struct Tensors {
-  std::vector<float> input, residual;
-  DeviceBuffer x, z, y;
-  Tensors(const Device& device, const ConvShape& shape, int batch)
-      : input(random_tensor(shape.input_elements() * batch, 1)),
-        residual(random_tensor(shape.output_elements() * batch, 2)),
-        x(device, std::span<const float>(input)),
-        z(device, std::span<const float>(residual)),
-        y(device, residual.size() * sizeof(float)) {}
-  LaunchIo io(int batch) const { return {.input = x.data(), .output = y.data(), .residual = z.data(), .batch = batch}; }
-};
-
-void check_output(const ConvLayer& layer, const Tensors& tensors, int batch) {
-  const std::vector<double> expected = reference_convolution(layer, batch, tensors.input, tensors.residual);
-  const std::vector<float> made = tensors.y.to_vector<float>();
-  REQUIRE(made.size() == expected.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < made.size(); ++i) worst = std::max(worst, std::abs(made[i] - expected[i]));
-  CHECK(worst < 1e-5);
-}
-
-// How often the whole network is a call, and what was noted.
-struct Bound {
-  std::string call;
-  std::vector<std::string> notes;
-  burin_test::FakeGraph graph;
-};
-
-Bound bind(FakeDriver& fake, const Sample& of, const LoadOptions& options, int batch = 4) {
-  const Device device = Device::open(0);
-  const Tensors tensors(device, of.layer.shape, batch);
-  const LoadedNetwork network(LoadedPackage(device, of.package, "sample", options));
-  const NetworkRun run =
-      network.bind({.inputs = {tensors.x.data(), tensors.z.data()}, .outputs = {tensors.y.data()}, .batch = batch});
-  run.launch(nullptr);
-  if (!run.library_call(0).empty()) check_output(of.layer, tensors, batch);
-  return {run.library_call(0), network.notes(), fake.graphs().back()};
-}
+CalledSample sample(const LibraryCall& call = {.algorithm = kWinograd}) { return called_sample(call); }
 
 }  // namespace
 
@@ -133,7 +57,7 @@ TEST_CASE("library_call: a step is a captured graph within the network's graph, 
   FakeDriver fake;
   library.algorithms[kPlainLayout][kInFp32][kWinogradIndex].workspace_bytes = 1000;
   library.algorithms[kPlainLayout][kInFp32][kWinogradIndex].launches = 3;
-  const Bound bound = bind(fake, sample(), options_for(LibraryUse::where_there));
+  const BoundCall bound = bind_called(fake, sample(), options_for(LibraryUse::where_there));
   CHECK(bound.call == "cuDNN 9.19.0 WINOGRAD");
   CHECK(bound.notes.empty());
   REQUIRE(bound.graph.nodes.size() == 1);
@@ -150,7 +74,7 @@ TEST_CASE("library_call: a launch by itself computes the layer, with scratch mem
   FakeCudnnState& library = fresh_library();
   FakeDriver fake;
   library.algorithms[kPlainLayout][kInTf32][kWinogradIndex].workspace_bytes = 4096;
-  const Sample of = sample({.algorithm = kWinograd, .factors = FactorType::tf32});
+  const CalledSample of = sample({.algorithm = kWinograd, .factors = FactorType::tf32});
   for (const int batch : {1, 3}) {
     const Device device = Device::open(0);
     const LoadedPackage package(device, of.package, "sample", options_for(LibraryUse::required));
@@ -158,10 +82,10 @@ TEST_CASE("library_call: a launch by itself computes the layer, with scratch mem
     CHECK(kernel.library_call(batch) == "cuDNN 9.19.0 WINOGRAD");
     CHECK(kernel.workspace_size(batch).total() == 4096);
     const Workspace workspace(device, kernel.workspace_size(batch));
-    const Tensors tensors(device, of.layer.shape, batch);
+    const CalledTensors tensors(device, of.layer.shape, batch);
     const Stream stream(device);
     kernel.launch(stream, tensors.io(batch), workspace);
-    check_output(of.layer, tensors, batch);
+    check_output(of, tensors, batch);
     CHECK(BURIN_THROWN(usage, kernel.launch(stream, tensors.io(batch))).has("needs a workspace with 4096 bytes"));
   }
   CHECK(library.last_mode == static_cast<int>(kInTf32));
@@ -173,34 +97,23 @@ TEST_CASE("library_call: a launch by itself computes the layer, with scratch mem
 TEST_CASE("library_call: a plain convolution is the call that does not fuse") {
   FakeCudnnState& library = fresh_library();
   FakeDriver fake;
-  Sample of = sample();
-  Kernel& kernel = of.package->manifest.kernels.front();
-  LibraryPlan plan = parse_library_plan(kernel.plan);
-  TemplatePlan own = parse_template_plan(plan.plan);
-  own.residual() = KernelTensor{.role = TensorRole::residual, .argument = 1};
-  kernel.plan = print(LibraryPlan{plan.call, plan.provider, print(own)});
-  kernel.layer->shape.epilogue = {};
-  derive_form(kernel);
-  of.layer.shape = kernel.layer->shape;
-  of.layer.bias.clear();
-  of.package->files["layers/conv2.bin"] = encode_layer(of.layer);
-  of.package->manifest.programs = {program_of(kernel, 1)};
+  const CalledSample of = called_sample({.algorithm = kWinograd}, [](Kernel& kernel, TemplatePlan& own) {
+    without_residual(kernel, own);
+    kernel.layer->shape.epilogue = {};
+  });
   const Device device = Device::open(0);
   const LoadedPackage package(device, of.package, "sample", options_for(LibraryUse::required));
-  const Tensors tensors(device, of.layer.shape, 1);
-  LaunchIo io = tensors.io(1);
-  io.residual = nullptr;
+  const CalledTensors tensors(device, of.layer.shape, 1);
   const Stream stream(device);
-  package.kernel("conv2", 1).launch(stream, io);
-  const std::vector<double> expected = reference_convolution(of.layer, 1, tensors.input, {});
-  CHECK(std::abs(tensors.y.to_vector<float>().at(5) - expected.at(5)) < 1e-5);
+  package.kernel("conv2", 1).launch(stream, tensors.io(1));
+  check_output(of, tensors, 1);
   CHECK(library.fused_runs == 0);
 }
 
 TEST_CASE("library_call: burin's own code runs where the library is not there") {
   fresh_library();
   FakeDriver fake;
-  const Bound bound = bind(fake, sample(), options_for(LibraryUse::where_there, kNowhere));
+  const BoundCall bound = bind_called(fake, sample(), options_for(LibraryUse::where_there, kNowhere));
   CHECK(bound.call.empty());
   REQUIRE(bound.graph.nodes.size() == 1);
   CHECK(bound.graph.nodes[0].captured == 0);
@@ -208,7 +121,8 @@ TEST_CASE("library_call: burin's own code runs where the library is not there") 
   REQUIRE(bound.notes.size() == 1);
   CHECK_THAT(bound.notes[0], burin_test::Contains("run burin's own code in its place: no cuDNN: ") &&
                                  burin_test::Contains(kNowhere) && burin_test::Contains("BURIN_CUDNN"));
-  CHECK(BURIN_THROWN(device, bind(fake, sample(), options_for(LibraryUse::required, kNowhere))).has("no cuDNN: "));
+  CHECK(
+      BURIN_THROWN(device, bind_called(fake, sample(), options_for(LibraryUse::required, kNowhere))).has("no cuDNN: "));
   CHECK(fake.live().empty());
 }
 
@@ -216,7 +130,7 @@ TEST_CASE("library_call: nothing is opened where no library is wanted") {
   FakeCudnnState& library = fresh_library();
   library.create_status = 1;
   FakeDriver fake;
-  const Bound bound = bind(fake, sample(), options_for(LibraryUse::none));
+  const BoundCall bound = bind_called(fake, sample(), options_for(LibraryUse::none));
   CHECK(bound.call.empty());
   CHECK(bound.notes.empty());
 }
@@ -226,13 +140,13 @@ TEST_CASE("library_call: burin's own code runs where the library refuses, for ea
   FakeDriver fake;
   FakeCudnnState::Algorithm& algorithm = library.algorithms[kPlainLayout][kInFp32][kWinogradIndex];
   const auto note_of = [&](const LibraryCall& call) {
-    const Bound bound = bind(fake, sample(call), options_for(LibraryUse::where_there));
+    const BoundCall bound = bind_called(fake, sample(call), options_for(LibraryUse::where_there));
     CHECK(bound.call.empty());
     CHECK(bound.graph.nodes.at(0).captured == 0);
     REQUIRE(bound.notes.size() == 1);
     CHECK_THAT(bound.notes[0], burin_test::Contains("layer conv2, batch 4: cuDNN 9.19.0 refuses WINOGRAD: ") &&
                                    burin_test::Contains("; burin's own code runs in its place"));
-    CHECK(BURIN_THROWN(unsupported, bind(fake, sample(call), options_for(LibraryUse::required))).has("refuses"));
+    CHECK(BURIN_THROWN(unsupported, bind_called(fake, sample(call), options_for(LibraryUse::required))).has("refuses"));
     return bound.notes[0];
   };
   const LibraryCall call{.algorithm = kWinograd};
@@ -253,11 +167,11 @@ TEST_CASE("library_call: burin's own code runs where the library refuses, for ea
 TEST_CASE("library_call: edges from and to a call are whole") {
   fresh_library();
   FakeDriver fake;
-  const Sample of = sample();
+  const CalledSample of = sample();
   const Device device = Device::open(0);
   const LoadedPackage with(device, of.package, "sample", options_for(LibraryUse::required));
   const LoadedPackage without(device, of.package, "sample", options_for(LibraryUse::none));
-  const Tensors tensors(device, of.layer.shape, 1);
+  const CalledTensors tensors(device, of.layer.shape, 1);
   const Stream stream(device);
   const auto launch = [&](int i) {
     const LoadedPackage& package = i == 2 ? with : without;
@@ -271,11 +185,11 @@ TEST_CASE("library_call: edges from and to a call are whole") {
 
 TEST_CASE("library_call: each call of the driver may fail, and nothing is lost") {
   FakeCudnnState& library = fresh_library();
-  const Sample of = sample();
+  const CalledSample of = sample();
   int calls = 0;
   {
     FakeDriver fake;
-    bind(fake, of, options_for(LibraryUse::where_there));
+    bind_called(fake, of, options_for(LibraryUse::where_there));
     calls = fake.calls();
   }
   REQUIRE(calls > 50);
@@ -284,7 +198,7 @@ TEST_CASE("library_call: each call of the driver may fail, and nothing is lost")
     FakeDriver fake;
     fake.fail_at = call;
     try {
-      refused += bind(fake, of, options_for(LibraryUse::where_there)).call.empty() ? 1 : 0;
+      refused += bind_called(fake, of, options_for(LibraryUse::where_there)).call.empty() ? 1 : 0;
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::device);
       ++failed;

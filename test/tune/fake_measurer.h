@@ -30,7 +30,7 @@ class FakeMeasurer : public burin::Measurer {
   std::function<bool(const burin::BakedPlan&)> is_wrong = [](const burin::BakedPlan&) { return false; };
   std::function<bool(const burin::BakedPlan&)> faults = [](const burin::BakedPlan&) { return false; };
   bool a_fault_ends_all = false;
-  std::string libraries;  // that candidates may call
+  std::vector<burin::LibraryVersion> libraries;  // that candidates may call
   int runs = 0, timings = 0;
   std::vector<std::size_t> turns;  // how many kernels took turns, each time that several did
   double drift = 1;                // of the clock: what takes turns then takes so much longer
@@ -106,6 +106,12 @@ inline burin::Package fake_compile(const burin::Task& task, const burin::Candida
   if (task.layer != nullptr) {
     kernel.layer = burin::KernelLayer{.shape = task.layer->shape};
     kernel.layer->nonzeros = burin::nonzeros_of(task);
+  }
+  if (const burin::Linear* linear = task.get<burin::Linear>()) {
+    kernel.linear = burin::WeightMatrix{linear->out_features, linear->in_features, burin::nonzeros_of(task)};
+    if (burin::library_of(candidate.provider)) {
+      kernel.called = burin::CalledLinear{!linear->bias.empty(), burin::is_relu(linear->function)};
+    }
   }
   kernel.planned_batch = task.batch;
   kernel.predicted_us = candidate.estimate.us;

@@ -539,7 +539,7 @@ TEST_CASE("tune: a later run takes what was measured before, and goes on") {
   CHECK(late.was_time_up);
   CHECK(measurer.timings == 0);
   // With another library times are others; so are all, where that is asked for.
-  measurer.libraries = "cuDNN 1.2.3";
+  measurer.libraries = {{Library::cudnn, "1.2.3"}};
   tuning.seconds = [&now] { return now; };
   tuning.budget_s = 0;
   CHECK(run().from_cache == 0);
@@ -703,7 +703,9 @@ TEST_CASE("tune: only the providers that are asked are measured") {
   CHECK(measurer.timings == 0);
 }
 
-TEST_CASE("tune: fully connected layers, dense and sparse") {
+namespace {
+
+Network one_fully_connected() {
   Network network;
   network.source = "test";
   network.tensors = {{"x", {200}}, {"y", {30}}};
@@ -716,6 +718,13 @@ TEST_CASE("tune: fully connected layers, dense and sparse") {
   op.function = function_of(Activation::relu);
   for (int i = 0; i < 200 * 30; ++i) op.weights.push_back(i % 7 == 0 ? static_cast<float>(i % 5) - 1.5F : 0.0F);
   network.operators.push_back({"fc", op, {0}, 1});
+  return network;
+}
+
+}  // namespace
+
+TEST_CASE("tune: fully connected layers, dense and sparse") {
+  const Network network = one_fully_connected();
   for (const std::string fastest : {"linear", "linear_sparse"}) {
     FakeMeasurer measurer(network);
     measurer.others_us = [&](const Kernel& kernel) { return kernel.provider == fastest ? 1.0 : 2.0; };
@@ -740,10 +749,10 @@ TEST_CASE("tune: where the device has cuDNN its algorithms are measured beside t
   layer.shape.epilogue.function = function_of(Activation::relu);
   const Network network = network_of({layer});
   FakeMeasurer measurer(network);
-  measurer.libraries = "cuDNN 9.19.0";
+  measurer.libraries = {{Library::cudnn, "9.19.0"}};
   measurer.others_us = [](const Kernel& kernel) {
     if (!kernel.call) return 50.0;
-    return kernel.call->algorithm == ConvolutionAlgorithm::gemm ? 2.0 : 3.0;
+    return kernel.call->algorithm == CallAlgorithm(ConvolutionAlgorithm::gemm) ? 2.0 : 3.0;
   };
   measurer.baked_us = [](const BakedPlan&) { return 50.0; };
   const TuneOptions few{.plans = 2};
@@ -773,4 +782,48 @@ TEST_CASE("tune: where the device has cuDNN its algorithms are measured beside t
   CHECK(!providers_of(tune(network, measurer, few, without).at(0)).contains(std::string(kCudnnProvider)));
   measurer.libraries.clear();
   CHECK(!providers_of(tune(network, measurer, few, CompileOptions()).at(0)).contains(std::string(kCudnnProvider)));
+}
+
+TEST_CASE("tune: of several libraries those are called that are there") {
+  ConvLayer layer = layer_of("conv", 1);
+  layer.shape.epilogue.function = function_of(Activation::relu);
+  const Network network = network_of({layer});
+  FakeMeasurer measurer(network);
+  measurer.libraries = {{Library::cudnn, "9.19.0"}, {Library::cublaslt, "13.0.2"}};
+  measurer.others_us = [](const Kernel& kernel) {
+    if (!kernel.call) return 50.0;
+    return kernel.call->algorithm == CallAlgorithm(ProductAlgorithm::heuristic_2) ? 2.0 : 3.0;
+  };
+  measurer.baked_us = [](const BakedPlan&) { return 50.0; };
+  const TunedKernel tuned = tune(network, measurer, {.plans = 2}, CompileOptions()).at(0);
+  CHECK(tuned.candidate.provider == kConvCublasProvider);
+  CHECK(tuned.evidence.libraries == "cuDNN 9.19.0, cuBLASLt 13.0.2");
+  CHECK(tuned.evidence.candidates.at(static_cast<std::size_t>(tuned.evidence.chosen)).plan == "algorithm=heuristic_2");
+  CHECK(providers_of(tuned).contains(std::string(kCudnnProvider)));
+  measurer.libraries.erase(measurer.libraries.begin());
+  CHECK(!providers_of(tune(network, measurer, {.plans = 2}, CompileOptions()).at(0))
+             .contains(std::string(kCudnnProvider)));
+}
+
+TEST_CASE(
+    "tune: calls of cuBLASLt are measured for fully connected layers, whatever kernels convolutions are to have") {
+  const Network network = one_fully_connected();
+  FakeMeasurer measurer(network);
+  measurer.libraries = {{Library::cublaslt, "13.0.2"}};
+  measurer.others_us = [](const Kernel& kernel) { return kernel.call ? 1.0 : 2.0; };
+  CompileOptions options;
+  for (const std::string kind : {"auto", "conv_dense"}) {
+    options.kernels.all = kind;
+    const TunedKernel tuned = tune(network, measurer, {.plans = 2}, options).at(0);
+    CHECK(tuned.candidate.provider == kLinearCublasProvider);
+    CompileOptions measured = options;
+    measured.tuned = {tuned};
+    CHECK(choose(tuning_tasks(network, measured).tasks.at(0), measured).candidate.provider == kLinearCublasProvider);
+    // Without a measurement nobody calls a library whom no option asks to.
+    CHECK(choose(tuning_tasks(network, options).tasks.at(0), options).candidate.provider != kLinearCublasProvider);
+  }
+  options.kernels.of_layers["fc"] = "linear";
+  CHECK(providers_of(tune(network, measurer, {.plans = 2}, options).at(0)) == std::set<std::string>{"linear"});
+  options.kernels.of_layers["fc"] = kLinearCublasProvider;
+  CHECK(choose(tuning_tasks(network, options).tasks.at(0), options).candidate.provider == kLinearCublasProvider);
 }

@@ -38,7 +38,7 @@ Json device_json(const Study& study) {
   const TuningDevice& device = study.device;
   return {{"name", printable(device.name)},
           {"driver", device.driver_version},
-          {"libraries", device.libraries},
+          {"libraries", text_of(device.libraries)},
           {"code_copies", device.code_copies}};
 }
 

@@ -71,7 +71,7 @@ std::string study_tables(const Study& study) {
   text += study.source == Estimate::Source::model
               ? fmt::format("predicted for {} by the cost models; nothing was measured\n", study.device.arch)
               : fmt::format("measured on {} ({}){}\n", study.device.name, study.device.arch,
-                            study.device.libraries.empty() ? "" : ", with " + study.device.libraries);
+                            study.device.libraries.empty() ? "" : ", with " + text_of(study.device.libraries));
   for (const StudyCurve& curve : study.curves) text += "\n" + curve_table(study, curve);
   for (const StudyMap& map : study.maps) text += "\n" + map_table(study, map);
   const std::vector<StudyRule> rules = read_off(study);
