@@ -19,8 +19,8 @@
 
 constexpr u32 kMaxPoints = 4, kMaxOutputQuads = 4, kMaxTileQuads = 2;
 
-// What a template says, all constants: rows and columns of a patch; words of a point; and from one row of a tile to the
-// next where its results lie in quads.
+// What a template says, all constants: the rows and columns of a patch, the words of a point, and how far the rows of a
+// tile lie apart where its results lie in quads.
 BURIN_DEVICE i32 side();
 BURIN_DEVICE u32 point_words();
 BURIN_DEVICE u32 result_pitch();
@@ -101,7 +101,7 @@ BURIN_DEVICE Source source_of(u32 number, bool exists, i32 batch) {
   source.inside = exists && tile.exists ? inside : 0;
   return source;
 }
-// The same of a slice.
+// What of it lies inside in a slice: nothing where there is no such channel.
 BURIN_DEVICE u32 inside_of(const Source& source, u32 slice) {
   const bool exists = has_whole_slices() || slice * slice_channels() + source.channel < static_cast<u32>(in_channels());
   return exists ? source.inside : 0;
@@ -114,7 +114,8 @@ BURIN_DEVICE i64 place_of(const Source& source, u32 slice) {
 BURIN_DEVICE float load_value(const float* input, u32 cols, i32 col, i64 row_place) {
   return burin_dev_global_load_if(cols & 1U << col, input, row_place + col * kWordBytes);
 }
-// Of a patch in a slice's buffer: for each word of the points, for each channel, a row of the tiles.
+// Where the first word of a patch lies in a slice's buffer, which has for each word of the points, for each channel, a
+// row of the tiles; and how far the next word is.
 BURIN_DEVICE u32 patch_place(u32 buffer, u32 number) { return buffer + (slice_weight_words() + number) * kWordBytes; }
 BURIN_DEVICE u32 next_patch_word() { return slice_patches() * kWordBytes; }
 
@@ -131,10 +132,10 @@ BURIN_DEVICE Share share_of_thread() {
   return {thread / threads, in_group / tile_threads() * kQuadWords, in_group % tile_threads() * kQuadWords,
           thread < threads * point_groups()};
 }
-// Words of a thread: of its points, from its first word on.
+// How many words a thread's points lie apart.
 BURIN_DEVICE u32 word_step() { return point_groups() * point_words(); }
 
-// What a thread multiplies: a word of its first point on, in the first channel of a slice.
+// Where what a thread multiplies lies: the first words of its first point, in the first channel of a slice.
 struct Factors {
   u32 weights, patches;
 };
@@ -143,6 +144,7 @@ BURIN_DEVICE Factors factors_of(const Share& own, u32 buffer) {
   return {buffer + (first_row * block_outputs() + own.output) * kWordBytes,
           buffer + (slice_weight_words() + first_row * block_tiles() + own.tile) * static_cast<u32>(kWordBytes)};
 }
+// Word `word` from there on, in a channel.
 BURIN_DEVICE void load_weights(const Factors& factors, u32 word, u32 channel, f32x4 (&quads)[kMaxOutputQuads]) {
   const u32 row = word * slice_channels() + channel;
   load_quads(factors.weights, row * block_outputs() * kWordBytes, output_threads() * kQuadWords * kWordBytes,
@@ -154,7 +156,7 @@ BURIN_DEVICE void load_points(const Factors& factors, u32 word, u32 channel, f32
              quads);
 }
 
-// The sums of a word of one point.
+// A thread's sums of one word of a point.
 using WordSums = TileSums<kMaxOutputQuads, kMaxTileQuads>;
 // Leaves them in shared memory: for each word of the points, for each output, a row of the tiles; `word` counts from
 // the thread's first one.

@@ -170,10 +170,11 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
       [&](u32 buffer) BURIN_INLINED {
         if (own.exists) multiply(own, buffer, sums);
       });
-  if (own.exists) {
+  // It is computed anew: where the loop's condition is kept for this, the assembler spills.
+  if (const Share left = share_of_thread(); left.exists) {
 #pragma unroll
     for (u32 point = 0; point < kMaxPoints; ++point) {
-      if (point < static_cast<u32>(points())) leave(own, sums.of[point], point * word_step());
+      if (point < static_cast<u32>(points())) leave(left, sums.of[point], point * word_step());
     }
   }
   burin_dev_barrier();
