@@ -16,7 +16,9 @@ namespace {
 constexpr int kMaxTransformThreads = 768;
 constexpr int kMostSums = 128;       // of a thread
 constexpr int kMaxSideThreads = 32;  // transformed_tiles.def
-constexpr int kMaxPatchRows = 4;     // conv_fft.cu
+// Of threads that have rows of patches; with four points the assembler spills.
+constexpr int kMaxLinePoints = 2;
+constexpr int kMaxPatchRows = 4;  // conv_fft.cu
 
 // The terms of the cost, fitted to 184 plans of conv_winograd, of six layers on an H100 (docs/experiments.md).
 struct TransformedCost {
@@ -45,8 +47,9 @@ int registers_of(const TransformedTiles& tiles, int beside) {
   const TileTransform& transform = tiles.transform;
   const int factors = transform.point_words * TransformedTiles::kQuad * (tiles.tile_quads + tiles.output_quads);
   if (!transform.by_lines) return tiles.sums_of_thread() + transform.words() + factors + beside;
-  // A column is transformed when the next rows are not yet loaded.
-  const int rows = tiles.thread_rows() * transform.side + factors, column = 2 * transform.side;
+  // A column is transformed when the next rows are not yet loaded. The assembler loads what is multiplied of all points
+  // at once: without registers for that some plans spilled.
+  const int rows = tiles.thread_rows() * transform.side + tiles.points * factors, column = 2 * transform.side;
   return tiles.sums_of_thread() + std::max(rows, column) + beside;
 }
 
@@ -159,6 +162,7 @@ bool fits(const TransformedTiles& tiles, const ArchSpec& arch) {
   const TileTransform& transform = tiles.transform;
   if (transform.points() % tiles.points != 0 || tiles.threads() > kMaxTransformThreads) return false;
   if (tiles.tile_threads > kMaxSideThreads || tiles.output_threads > kMaxSideThreads) return false;
+  if (transform.by_lines && tiles.points > kMaxLinePoints) return false;
   if (tiles.vector != 1 && (tiles.vector != kVectorWords || !has_whole_quads(transform))) return false;
   const bool even = tiles.block_tiles() * tiles.block_outputs() % tiles.cluster_blocks == 0;
   return even && (tiles.cluster_blocks == 1 || arch.clusters) && tiles.sums_of_thread() <= kMostSums &&

@@ -197,11 +197,11 @@ TEST_CASE("fft: every way to divide the work") {
   for (const char* plan :
        {"side=8,points=1,tile_quads=1,output_quads=1,tile_threads=1,output_threads=2,cluster=1,slice_channels=4",
         "side=8,points=2,tile_quads=1,output_quads=2,tile_threads=4,output_threads=4,cluster=1,slice_channels=4",
-        "side=8,points=4,tile_quads=1,output_quads=1,tile_threads=4,output_threads=8,cluster=1,slice_channels=2",
+        "side=8,points=2,tile_quads=1,output_quads=1,tile_threads=4,output_threads=8,cluster=1,slice_channels=2",
         "side=8,points=1,tile_quads=2,output_quads=2,tile_threads=1,output_threads=2,cluster=1,slice_channels=4",
         "side=8,points=1,tile_quads=1,output_quads=4,tile_threads=4,output_threads=2,cluster=1,slice_channels=2",
-        "side=8,points=1,cluster=2", "side=8,points=2,cluster=4", "side=8,points=4,cluster=8",
-        "side=16,points=4,tile_quads=1,output_quads=1,tile_threads=1,output_threads=2,cluster=1,slice_channels=2",
+        "side=8,points=1,cluster=2", "side=8,points=2,cluster=4", "side=8,points=2,cluster=8",
+        "side=16,points=2,tile_quads=2,output_quads=1,tile_threads=1,output_threads=2,cluster=1,slice_channels=2",
         "side=16,points=1,tile_quads=1,output_quads=1,tile_threads=2,output_threads=2,cluster=1,slice_channels=2",
         "side=16,points=2,tile_quads=1,output_quads=2,tile_threads=2,output_threads=2,cluster=1,slice_channels=4",
         "side=16,points=1,cluster=2", "side=16,points=2,cluster=2"}) {
@@ -301,6 +301,7 @@ TEST_CASE("fft: plans that are none") {
   CHECK_THAT(refusal("side=12"), Contains("together with the best of its other choices they do not fit"));
   CHECK_THAT(refusal("side=4"), Contains("side is 4, allowed is 8 to 16"));
   CHECK_THAT(refusal("side=8,points=3"), Contains("do not fit"));
+  CHECK_THAT(refusal("side=8,points=4"), Contains("do not fit"));
   CHECK_THAT(refusal("tile=3"), Contains("conv_fft knows images, cluster, side, points, "));
   CHECK_THAT(error_of([] { fft_plans(fft_sample(12, 8, 9, 9, 9, 9), "side=8", {}); }, ErrorKind::usage),
              Contains("do not fit"));

@@ -5,9 +5,9 @@
 namespace burin {
 namespace {
 
-// Instructions of a word of a patch: those of the transforms, a load, and twice a store to shared memory and a load
-// from there. Waiting takes as long again as with Winograd's algorithm, of whose 17 nine are instructions. None of this
-// was measured.
+// Instructions of a word of a patch: those of the transforms, a load, and two stores to shared memory with a load
+// between them. Waiting takes as large a share as with Winograd's algorithm, of whose 17 nine are instructions. None of
+// this was measured.
 double patch_cost(int side) {
   constexpr double kWaiting = 17.0 / 9, kAccesses = 4;
   const double transforms = side == 8 ? 6.3 : 9.1;
