@@ -27,6 +27,25 @@ BURIN_DEVICE void load_quads(u32 base, u32 offset, u32 step, u32 count, f32x4 (&
   }
 }
 
+// Adds what a thread's rows and columns of one term make; their numbers of quads are constants.
+template <u32 kMaxRowQuads, u32 kMaxColQuads>
+BURIN_DEVICE void add_product(TileSums<kMaxRowQuads, kMaxColQuads>& sums, u32 row_quads, u32 col_quads,
+                              const f32x4 (&a)[kMaxRowQuads], const f32x4 (&b)[kMaxColQuads]) {
+#pragma unroll
+  for (u32 row = 0; row < kMaxRowQuads; ++row) {
+#pragma unroll
+    for (u32 i = 0; i < kQuadWords; ++i) {
+#pragma unroll
+      for (u32 col = 0; col < kMaxColQuads; ++col) {
+        if (row >= row_quads || col >= col_quads) continue;
+        f32x4& sum = sums.of[row][i][col];
+#pragma unroll
+        for (u32 j = 0; j < kQuadWords; ++j) sum[j] = __builtin_fmaf(a[row][i], b[col][j], sum[j]);
+      }
+    }
+  }
+}
+
 // rows(term, quads) and cols(term, quads) load a thread's of a term; the numbers of quads and terms are constants.
 template <u32 kMaxRowQuads, u32 kMaxColQuads, typename Rows, typename Cols>
 BURIN_DEVICE void add_products(TileSums<kMaxRowQuads, kMaxColQuads>& sums, u32 row_quads, u32 col_quads, u32 terms,
@@ -36,19 +55,7 @@ BURIN_DEVICE void add_products(TileSums<kMaxRowQuads, kMaxColQuads>& sums, u32 r
     f32x4 a[kMaxRowQuads], b[kMaxColQuads];
     rows(term, a);
     cols(term, b);
-#pragma unroll
-    for (u32 row = 0; row < kMaxRowQuads; ++row) {
-#pragma unroll
-      for (u32 i = 0; i < kQuadWords; ++i) {
-#pragma unroll
-        for (u32 col = 0; col < kMaxColQuads; ++col) {
-          if (row >= row_quads || col >= col_quads) continue;
-          f32x4& sum = sums.of[row][i][col];
-#pragma unroll
-          for (u32 j = 0; j < kQuadWords; ++j) sum[j] = __builtin_fmaf(a[row][i], b[col][j], sum[j]);
-        }
-      }
-    }
+    add_product(sums, row_quads, col_quads, a, b);
   }
 }
 

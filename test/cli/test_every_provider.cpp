@@ -52,7 +52,7 @@ const std::string kKernels =
     "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup,conv_cudnn=cudnn,"
     "conv_cublas=cublas,linear_cublas=linear_cublas,"
     "conv_warpgroup_rows=warpgroup_rows,conv_warpgroup_tf32=warpgroup_tf32,"
-    "conv_zero_skip=zero_skip,conv_winograd=winograd,"
+    "conv_zero_skip=zero_skip,conv_winograd=winograd,conv_fft=fft,"
     "linear_expanded=linear_expanded,linear_sparse=linear_sparse,linear=linear";
 
 const Strings& all_providers() {
@@ -81,7 +81,7 @@ bool libraries_do(const std::string& provider) {
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> thirteen convolutions, a normalization over channels before the last three -> pad -> LRN -> sigmoid ->
+// x (8x8x8) -> fourteen convolutions, a normalization over channels before the last four -> pad -> LRN -> sigmoid ->
 // the sum of both, less its largest channel, normalized, multiplied by itself and gated. Of the sum, on one side: pool
 // -> resize -> mean -> dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels ->
 // three fully connected layers with few weights -> z (256).
@@ -120,6 +120,7 @@ OnnxModel model_of_every_provider() {
   std::vector<float> no_zeros(kChannels * kChannels * 9);
   for (std::size_t i = 0; i < no_zeros.size(); ++i) no_zeros[i] = 0.25F * static_cast<float>(i % 7) - 0.8F;
   conv("conv_winograd", 3, 1, no_zeros);
+  conv("conv_fft", 3, 1, no_zeros);
   model.integers("pads", {0, 0, 1, 1, 0, 0, 1, 1});
   model.floats("value", {}, {0.5F});
   node("Pad", {last, "pads", "value"}, "copy");

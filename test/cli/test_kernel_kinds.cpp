@@ -229,14 +229,15 @@ TEST_CASE("kernels_on_tensor_cores_say_how_many_columns_live_and_how_full_they_a
   }
 }
 
-TEST_CASE("winograd_kernels_keep_the_tolerance_that_others_keep") {
+TEST_CASE("kernels_that_transform_patches_keep_the_tolerance_that_others_keep") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{.shape = {20, 96, 3, 3}, .extent = 13}});
-  for (const char* tile : {"2", "4"}) {
+  for (const auto& [kind, plan] :
+       {std::pair{"winograd", "tile=2"}, {"winograd", "tile=4"}, {"fft", "side=8"}, {"fft", "side=16"}}) {
     const Outcome compiled =
         run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p.burin", "--batch", "1,3",
-                   "--no-cache", "--kernels", "winograd", "--plan", std::string("tile=") + tile});
-    CAPTURE(tile, compiled.err);
+                   "--no-cache", "--kernels", kind, "--plan", plan});
+    CAPTURE(kind, plan, compiled.err);
     REQUIRE(compiled.exit_code == 0);
     const Outcome verified =
         run_burin({"verify", folder / "p.burin", "--against", folder / "w.safetensors", "--device", "host", "--json"});

@@ -151,8 +151,8 @@ bool can_be_kept(const RandomCase& drawn, const SparsePattern& pattern, const st
   return true;
 }
 
-// What the provider that rounds factors proposes.
-std::vector<Candidate> rounding_candidates(const RandomCase& drawn, const std::string& arch, int count) {
+// What its provider proposes.
+std::vector<Candidate> provider_candidates(const RandomCase& drawn, const std::string& arch, int count) {
   CompileOptions options;
   options.archs = {arch};
   options.precisions = {drawn.precision};
@@ -163,10 +163,10 @@ std::vector<Candidate> rounding_candidates(const RandomCase& drawn, const std::s
 }
 
 // One of its best plans.
-void draw_rounding_plan(RandomCase& drawn, Random& random, const std::string& arch) {
+void draw_provider_plan(RandomCase& drawn, Random& random, const std::string& arch) {
   constexpr int kMostCandidates = 40;
   const Provider& provider = *find_provider(drawn.provider());
-  const std::vector<Candidate> candidates = rounding_candidates(drawn, arch, kMostCandidates);
+  const std::vector<Candidate> candidates = provider_candidates(drawn, arch, kMostCandidates);
   if (candidates.empty() || random.chance(0.2)) return;
   const auto chosen = static_cast<std::size_t>(random.integer(0, static_cast<int>(candidates.size()) - 1));
   drawn.source = PlanSource::constrained;
@@ -176,7 +176,7 @@ void draw_rounding_plan(RandomCase& drawn, Random& random, const std::string& ar
 void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
   drawn.planned_batch = random.chance(0.4) ? drawn.batch : random.chance(0.5) ? 1 : random.integer(2, kMostBatch);
   drawn.archs = {arch};
-  if (drawn.precision == Precision::tf32 || drawn.on_warpgroups) return draw_rounding_plan(drawn, random, arch);
+  if (drawn.precision == Precision::tf32 || drawn.on_warpgroups) return draw_provider_plan(drawn, random, arch);
   const bool four_together = random.chance(0.2);
   if (arch != "sm_75" && random.chance(0.1)) drawn.archs = {"sm_75", arch};  // the plan and the PTX serve both
   const double which = random.real();
@@ -240,7 +240,7 @@ void draw_pool(RandomCase& drawn, const std::string& arch) {
     const auto then = static_cast<Activation>(random.integer(0, 5));
     add_filters(drawn.layer, *shape.epilogue.pool, drawn.seed ^ drawn.index, function_of(then, 0.5F));
   }
-  if (!drawn.on_warpgroups || !rounding_candidates(drawn, arch, 1).empty()) return;
+  if (!drawn.on_warpgroups || !provider_candidates(drawn, arch, 1).empty()) return;
   shape.epilogue.pool.reset();
   shape.epilogue.then.reset();
   drawn.layer.filters.clear();
@@ -278,7 +278,7 @@ void draw_warpgroups(RandomCase& drawn, const std::string& arch) {
 // Who has no kernel on warpgroups is baked.
 void keep_possible(RandomCase& drawn, const std::string& arch) {
   if (!drawn.on_warpgroups || drawn.precision == Precision::tf32) return;
-  if (!rounding_candidates(drawn, arch, 1).empty()) return;
+  if (!provider_candidates(drawn, arch, 1).empty()) return;
   drawn.on_warpgroups = false;
   drawn.layout = TensorLayout::nchw;
 }
@@ -298,7 +298,56 @@ void draw_zeros(RandomCase& drawn) {
   drawn.layout = TensorLayout::nchw;
 }
 
+// A convolution of step 1 with nearly all of its weights, as both providers take it.
+ConvShape draw_dense_shape(Random& random) {
+  ConvShape shape;
+  shape.in_channels = random.integer(1, random.chance(0.4) ? 8 : 60);
+  shape.out_channels = random.integer(1, 70);
+  const bool is_square = random.chance(0.6);
+  shape.kernel_h = random.chance(0.5) ? 3 : random.integer(3, 15);
+  shape.kernel_w = is_square ? shape.kernel_h : random.integer(3, 15);
+  const auto pad = [&](int kernel) { return random.integer(0, random.chance(0.5) ? 0 : kernel / 2); };
+  shape.pad = {pad(shape.kernel_h), pad(shape.kernel_h), pad(shape.kernel_w), pad(shape.kernel_w)};
+  shape.in_h = extent_for(random, shape.kernel_h, 1, shape.pad.top + shape.pad.bottom, 30);
+  shape.in_w = extent_for(random, shape.kernel_w, 1, shape.pad.left + shape.pad.right, 30);
+  shape.epilogue.bias = random.chance(0.5);
+  const auto activation = static_cast<Activation>(random.integer(0, 5));
+  shape.epilogue.function = function_of(activation, static_cast<float>(2 * random.real() - 0.5));
+  add_residual(shape, random);
+  return shape;
+}
+
+// One of the provider's best plans, for a layer that it computes. From a stream of its own.
+void draw_transformed(RandomCase& drawn, const std::string& arch) {
+  constexpr std::uint64_t kStream = 0x7472616E73;
+  Random random(mixed(drawn.seed ^ kStream, drawn.index));
+  do {
+    drawn.transformed = random.chance(0.6) ? "conv_winograd" : "conv_fft";
+    ConvShape shape = draw_dense_shape(random);
+    if (drawn.transformed == "conv_winograd") shape.kernel_h = shape.kernel_w = 3;
+    const double density = random.chance(0.6) ? 1 : 0.5 + 0.5 * random.real();
+    drawn.batch = random.integer(1, random.chance(0.7) ? 5 : kMostBatch);
+    const double weights = density * static_cast<double>(shape.weight_elements());
+    if (!verify(shape).empty() || work_of(shape, weights) * drawn.batch > kMostWork) continue;
+    drawn.layer = make_layer(fmt::format("random_{}", drawn.index), shape, density, drawn.seed ^ drawn.index);
+    drawn.planned_batch = random.chance(0.5) ? drawn.batch : random.integer(1, kMostBatch);
+  } while (drawn.layer.weights.empty() || provider_candidates(drawn, arch, 1).empty());
+  draw_provider_plan(drawn, random, arch);
+}
+
 }  // namespace
+
+std::string_view option_of(CaseKind kind) {
+  switch (kind) {
+    case CaseKind::usual:
+      return "";
+    case CaseKind::zero_skip:
+      return " --zero-skip";
+    case CaseKind::transformed:
+      return " --transformed";
+  }
+  return "?";
+}
 
 std::string_view to_string(PlanSource source) {
   switch (source) {
@@ -318,6 +367,7 @@ std::optional<TensorLayout> RandomCase::asked_layout() const {
 }
 
 std::string RandomCase::provider() const {
+  if (!transformed.empty()) return transformed;
   if (zeros) return "conv_zero_skip";
   if (layout == TensorLayout::n4c8hw) return "conv_warpgroup_tf32";
   if (on_warpgroups) return "conv_warpgroup_rows";
@@ -326,7 +376,8 @@ std::string RandomCase::provider() const {
 
 std::string RandomCase::arguments() const {
   const std::string given = precision_was_given ? fmt::format(" --precision {}", burin::to_string(precision)) : "";
-  return fmt::format("--seed {} --only {}{}", seed, index, zeros ? " --zero-skip" : given);
+  const CaseKind kind = zeros ? CaseKind::zero_skip : transformed.empty() ? CaseKind::usual : CaseKind::transformed;
+  return fmt::format("--seed {} --only {}{}", seed, index, kind == CaseKind::usual ? given : option_of(kind));
 }
 
 std::string RandomCase::describe() const {
@@ -341,27 +392,33 @@ std::string RandomCase::describe() const {
                   epilogue.function ? burin::describe(*epilogue.function) : "no function", burin::to_string(precision),
                   planned_batch, batch, fmt::join(archs, "+"), to_string(source));
   if (zeros) text += fmt::format(", {:g} zeros, {}", zeros->share, burin::to_string(zeros->pattern));
+  if (!transformed.empty()) text += ", " + transformed;
   if (source == PlanSource::constrained) text += " " + constraints;
   if (source == PlanSource::by_hand) text += ": " + burin::describe(plan);
   return text;
 }
 
 RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string& arch,
-                     std::optional<Precision> precision, bool skips_zeros) {
-  if (skips_zeros) precision = Precision::fp32;
+                     std::optional<Precision> precision, CaseKind kind) {
+  if (kind != CaseKind::usual) precision = Precision::fp32;
   Random random(mixed(seed, index));
   RandomCase drawn;
   drawn.seed = seed;
   drawn.index = index;
   drawn.precision_was_given = precision.has_value();
   drawn.precision = precision ? *precision : draw_precision(seed, index);
+  if (kind == CaseKind::transformed) {
+    drawn.archs = {arch};
+    draw_transformed(drawn, arch);
+    return drawn;
+  }
   draw_layer(drawn, random);
   draw_lines(drawn, arch);
   draw_warpgroups(drawn, arch);
   draw_pool(drawn, arch);
   keep_possible(drawn, arch);
   draw_plan(drawn, random, arch);
-  if (skips_zeros) draw_zeros(drawn);
+  if (kind == CaseKind::zero_skip) draw_zeros(drawn);
   return drawn;
 }
 

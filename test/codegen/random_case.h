@@ -20,6 +20,13 @@ enum class PlanSource {
   by_hand,      // hand_plan.h: plans that no planner would choose
 };
 
+// What is drawn.
+enum class CaseKind {
+  usual,
+  zero_skip,    // in fp32, with zeros in the input and kernels of conv_zero_skip
+  transformed,  // in fp32, layers that kernels of conv_winograd and conv_fft compute, and these
+};
+
 struct RandomCase {
   std::uint64_t seed = 0, index = 0;
   burin::ConvLayer layer;
@@ -31,6 +38,7 @@ struct RandomCase {
   burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner: of input, output and residual
   bool on_warpgroups = false;                              // conv_warpgroup_rows, of nchw or nchw8
   std::optional<burin::SyntheticZeros> zeros = {};         // of its input, which conv_zero_skip leaves out
+  std::string transformed = {};                            // conv_winograd or conv_fft, whose kernel it gets
   // Whose kernel it gets; what that cannot compute is baked. In TF32 it is one that rounds to it.
   std::string provider() const;
   // What CompileOptions::layout is to be.
@@ -45,10 +53,12 @@ struct RandomCase {
 };
 
 // `arch`: where it will run. Without `precision` that is drawn, too, half of them fp32; the layer is the same whichever
-// it is. `skips_zeros`: it is fp32, with zeros in its input.
+// it is.
 RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string& arch,
-                     std::optional<burin::Precision> precision = {}, bool skips_zeros = false);
+                     std::optional<burin::Precision> precision = {}, CaseKind kind = CaseKind::usual);
 
 std::string_view to_string(PlanSource source);
+// The option of burin_random_layers: " --zero-skip"; of the usual ones none.
+std::string_view option_of(CaseKind kind);
 
 }  // namespace burin_test

@@ -43,6 +43,34 @@ TEST_CASE("a random case's layer is the same in every precision") {
   }
 }
 
+TEST_CASE("random cases of kernels that transform patches") {
+  std::map<std::string, int> providers, sizes;
+  int residual = 0, oblong = 0, other_batch = 0, some_zeros = 0;
+  for (int i = 0; i < kCases; ++i) {
+    const auto index = static_cast<std::uint64_t>(i);
+    const RandomCase drawn = draw_case(kSeed, index, "sm_90", {}, CaseKind::transformed);
+    INFO(drawn.arguments() << ": " << drawn.describe());
+    CHECK(drawn.describe() == draw_case(kSeed, index, "sm_90", {}, CaseKind::transformed).describe());
+    CHECK(drawn.arguments() == fmt::format("--seed 1 --only {} --transformed", i));
+    CHECK(verify(drawn.layer).empty());
+    CHECK(drawn.precision == Precision::fp32);
+    CHECK(drawn.provider() == drawn.transformed);
+    ++providers[drawn.provider()];
+    for (const char* size : {"tile=2", "tile=4", "side=8", "side=16"}) {
+      sizes[size] += drawn.constraints.find(std::string(size) + ",") != std::string::npos;
+    }
+    residual += drawn.layer.shape.epilogue.residual;
+    oblong += drawn.layer.shape.kernel_h != drawn.layer.shape.kernel_w;
+    other_batch += drawn.batch != drawn.planned_batch;
+    some_zeros += std::ranges::count(drawn.layer.weights, 0.0F) > 0;
+  }
+  constexpr int kLeast = kCases / 20;
+  CHECK(providers.size() == 2);
+  for (const auto& [name, count] : providers) CHECK(count >= kLeast);
+  for (const auto& [size, count] : sizes) CHECK(count >= kLeast);
+  for (const int count : {residual, oblong, other_batch, some_zeros}) CHECK(count >= kLeast);
+}
+
 TEST_CASE("random cases are legal") {
   for (int i = 0; i < kCases; ++i) {
     const RandomCase drawn = draw_case(kSeed, static_cast<std::uint64_t>(i), "sm_90");

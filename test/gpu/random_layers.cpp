@@ -7,6 +7,7 @@
 //   burin_random_layers --precision fp16x2               # the same layers, all in one precision
 //   burin_random_layers --precision tf32                 # the same, of conv_gathered_rows and kernels of warpgroups
 //   burin_random_layers --zero-skip                      # the same in fp32, with kernels of conv_zero_skip and zeros
+//   burin_random_layers --transformed                    # others in fp32, with kernels of conv_winograd and conv_fft
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <condition_variable>
@@ -37,7 +38,10 @@ struct Arguments {
   std::optional<std::uint64_t> only;
   std::optional<std::string> precision_name;
   std::optional<Precision> precision;  // nothing: drawn for each layer
-  bool zero_skip = false;
+  bool zero_skip = false, transformed = false;
+  CaseKind kind() const {
+    return zero_skip ? CaseKind::zero_skip : transformed ? CaseKind::transformed : CaseKind::usual;
+  }
   int jobs = 0;
   double time_limit = 0;  // seconds; 0: none
   std::string device = "auto";
@@ -70,11 +74,10 @@ class Run {
   void work() {
     while (const std::optional<std::uint64_t> index = take()) {
       // Drawing asks the planner, too, which may crash before there is more to say.
-      const CrashLine number(fmt::format("FAILED --seed {} --only {}{}: it ends the process\n", arguments_.seed, *index,
-                                         arguments_.zero_skip        ? " --zero-skip"
-                                         : arguments_.precision_name ? " --precision " + *arguments_.precision_name
-                                                                     : ""));
-      const RandomCase drawn = draw_case(arguments_.seed, *index, arch_, arguments_.precision, arguments_.zero_skip);
+      const CrashLine number(fmt::format(
+          "FAILED --seed {} --only {}{}: it ends the process\n", arguments_.seed, *index,
+          arguments_.precision_name ? " --precision " + *arguments_.precision_name : option_of(arguments_.kind())));
+      const RandomCase drawn = draw_case(arguments_.seed, *index, arch_, arguments_.precision, arguments_.kind());
       if (arguments_.verbose) report(fmt::format("{}: {}\n", drawn.arguments(), drawn.describe()));
       finish(drawn, runner_.run(drawn));
     }
@@ -188,6 +191,9 @@ int main(int argc, char** argv) {
       ->type_name("NAME");
   app.add_flag("--zero-skip", arguments.zero_skip, "In fp32, with zeros in the input and kernels that skip them")
       ->excludes("--precision");
+  app.add_flag("--transformed", arguments.transformed,
+               "Dense layers of step 1 in fp32, with kernels that transform their patches")
+      ->excludes("--precision", "--zero-skip");
   app.add_option("--jobs", arguments.jobs, "Threads (default: one for each processor)")
       ->type_name("N")
       ->check(whole_number(0, kMaxJobs));

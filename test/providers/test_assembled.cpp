@@ -73,6 +73,27 @@ TEST_CASE("assembled templates: for GPUs without asynchronous copies") {
   CHECK(checked > 15);
 }
 
+TEST_CASE("assembled templates: convolutions of transformed patches spill nothing") {
+  const auto ptxas = open_ptxas();
+  if (!ptxas) BURIN_SKIP("no assembler: no ptxas");
+  int number = 0, checked = 0;
+  for (const auto& [provider, filter] : {std::pair{"conv_winograd", 3}, {"conv_fft", 3}, {"conv_fft", 5}}) {
+    const OperatorCase sample = convolution_case("sample", 96, 80, 24, filter, 1, filter / 2);
+    const Network network = network_of(sample);
+    ProviderCheck options;
+    options.tuned_batch = 16;
+    const Task task = task_of(network, network.operators.back(), options);
+    for (const Candidate& candidate : find_provider(provider)->propose(task, {.count = 1000})) {
+      if (!is_taken(number++, 24)) continue;
+      const Recipe recipe = find_provider(provider)->make(task, candidate.plan);
+      INFO(provider << ": " << find_provider(provider)->brief(candidate.plan));
+      check_report(ptxas->assemble(emit_ptx(recipe.specialise(recipe.symbol), "sm_90"), "sm_90"), recipe.symbol);
+      ++checked;
+    }
+  }
+  CHECK(checked > 10);
+}
+
 TEST_CASE("assembled templates: tiles of fully connected layers leave room for as many blocks as their model says") {
   const auto ptxas = open_ptxas();
   if (!ptxas) BURIN_SKIP("no assembler: no ptxas");

@@ -79,8 +79,11 @@ const std::set<std::string> kNotStreamed = names(
     "11x11_stride_4 3x11 "
     "groups_2 groups_2_1x1 groups_of_one_output one_group_empty");
 
-// conv_winograd computes 3x3 filters alone, where its error is a small part of the tolerance (test_conv_winograd.cpp
-// has the other edges with more weights).
+// conv_winograd computes 3x3 filters alone, conv_fft larger ones too, where their errors are a small part of the
+// tolerance (test_conv_winograd.cpp and test_conv_fft.cpp have the other edges with more weights).
+const std::set<std::string> kFourier = names(
+    "all_zero full_dense only_the_last_output one_weight_everywhere one_output_pixel_no_pad one_output_channel no_pad "
+    "all_zero_bias_relu all_zero_sigmoid_residual all_zero_residual_sigmoid 5x5 7x7 3x11");
 const std::set<std::string> kTransformed = names(
     "all_zero full_dense row_empty column_empty channel_empty only_the_last_output one_weight_everywhere "
     "negative_zero_is_zero one_output_pixel_no_pad odd_width rows_of_48_bytes one_output_channel 3x3 no_pad "
@@ -93,6 +96,7 @@ const std::set<std::string> kTransformed = names(
 std::set<std::string> providers_for(const std::string& edge) {
   std::set<std::string> wanted;
   if (kTransformed.contains(edge)) wanted.insert("conv_winograd");
+  if (kFourier.contains(edge)) wanted.insert("conv_fft");
   if (!kNotSkipped.contains(edge)) wanted.insert("conv_zero_skip");
   if (kDepthwise.contains(edge)) return {"conv_depthwise"};
   if (kMeans.contains(edge)) wanted.insert("conv_streamed");
@@ -121,7 +125,7 @@ void check_edge(const char* name) {
 
 TEST_CASE("convolution with weights as data: what is said of edges is said of edges that there are") {
   for (const std::set<std::string>* names :
-       {&kDepthwise, &kPooled, &kMeans, &kNotStreamed, &kNotSkipped, &kTransformed}) {
+       {&kDepthwise, &kPooled, &kMeans, &kNotStreamed, &kNotSkipped, &kTransformed, &kFourier}) {
     for (const std::string& name : *names) CHECK(edge_case(name).name == name);
   }
 }

@@ -342,7 +342,7 @@ TEST_CASE("tune: candidates of every provider are measured, and the fastest one 
   few_pixels.shape.in_h = few_pixels.shape.in_w = 7;
   const Network network = network_of({few_pixels});
   CompileOptions options;
-  for (const std::string fastest : {"conv_baked", "conv_dense", "conv_streamed", "conv_winograd"}) {
+  for (const std::string fastest : {"conv_baked", "conv_dense", "conv_streamed", "conv_winograd", "conv_fft"}) {
     CAPTURE(fastest);
     FakeMeasurer measurer(network);
     measurer.baked_us = [&](const BakedPlan&) { return fastest == "conv_baked" ? 1.0 : 5.0; };
@@ -352,7 +352,7 @@ TEST_CASE("tune: candidates of every provider are measured, and the fastest one 
     CHECK(tuned[0].candidate.provider == fastest);
     CHECK(tuned[0].candidate.estimate.us == 1.0);
     CHECK(providers_of(tuned[0]) ==
-          std::set<std::string>{"conv_baked", "conv_dense", "conv_streamed", "conv_winograd"});
+          std::set<std::string>{"conv_baked", "conv_dense", "conv_streamed", "conv_winograd", "conv_fft"});
     CHECK(tuned[0].evidence.candidates.size() >= 12);
   }
   // What a person wants is what is measured.

@@ -1,8 +1,7 @@
 // The weights of Winograd's algorithm, and what its roundings bring.
 #pragma once
 
-#include <vector>
-
+#include "compiler/providers/transformed_convolution.h"
 #include "ir/conv_layer.h"
 
 namespace burin {
@@ -14,12 +13,10 @@ inline constexpr int kWinogradFilter = 3;
 // Rows and columns of what a tile reads.
 constexpr int winograd_side(int tile) { return tile + kWinogradFilter - 1; }
 
-// The transformed filters, computed in float64: for each output, for each input channel, winograd_side()^2 numbers.
-std::vector<float> winograd_weights(const ConvLayer& layer, int tile);
+// A filter becomes winograd_side()^2 numbers, row by row.
+FilterTransform winograd_filter(int tile);
 
-// About what the worst output's error will be on random inputs, as a share of the tolerance that is kept by every
-// kernel (compiler/reference.h): it says nothing of how weights are distributed, and an error here is that of the whole
-// tile. Infinite where an output is the sum of nothing, and what its neighbours read would leave a rounding there.
+// transform_error() of tiles of this size.
 double winograd_error(const ConvLayer& layer, int tile);
 
 }  // namespace burin
