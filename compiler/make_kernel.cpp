@@ -115,7 +115,7 @@ PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, con
   }
   if (const Linear* linear = task.get<Linear>()) {
     kernel.linear = WeightMatrix{linear->out_features, linear->in_features, nonzeros_of(task)};
-    if (recipe.call) kernel.called = CalledLinear{!linear->bias.empty(), is_relu(linear->function)};
+    if (recipe.call) kernel.called = called_linear(task);
   }
   kernel.plan = candidate.plan;
   kernel.plan_short = recipe.plan_short;

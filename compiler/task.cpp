@@ -65,6 +65,12 @@ ConvLayer called_layer(const Task& task) {
   return {.name = task.name, .shape = called_shape(task), .weights = linear.weights, .bias = linear.bias};
 }
 
+std::optional<CalledLinear> called_linear(const Task& task) {
+  const Linear* linear = task.get<Linear>();
+  if (linear == nullptr) return std::nullopt;
+  return CalledLinear{.bias = !linear->bias.empty(), .relu = is_relu(linear->function)};
+}
+
 Linear stored_linear(const Task& task) {
   Linear stored = *task.get<Linear>();
   if (task.linear_storage == ElementType::f32) return stored;

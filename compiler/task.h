@@ -62,6 +62,8 @@ std::vector<SharedFunction> functions_of(const Task& task);
 ConvShape called_shape(const Task& task);
 // The same with its weights.
 ConvLayer called_layer(const Task& task);
+// What a kernel with a call says of it, beside its weights; nothing: it is not fully connected.
+std::optional<CalledLinear> called_linear(const Task& task);
 
 // Its fully connected layer with the weights rounded to what they are stored as: small ones may become zeros. Throws
 // Error(unsupported) for a weight that is too large.

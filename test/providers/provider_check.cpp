@@ -191,7 +191,7 @@ std::string check_text(const Task& task, const Candidate& candidate, const Recip
   if (task.layer != nullptr) kernel.layer = KernelLayer{task.layer->shape};
   if (const Linear* linear = task.get<Linear>()) {
     kernel.linear = WeightMatrix{linear->out_features, linear->in_features, nonzeros_of(task)};
-    if (recipe.call) kernel.called = CalledLinear{!linear->bias.empty(), is_relu(linear->function)};
+    if (recipe.call) kernel.called = called_linear(task);
   }
   derive_form(kernel);
   if (kernel.form != recipe.form) return "the plan's text implies another form";

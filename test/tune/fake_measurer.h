@@ -109,9 +109,7 @@ inline burin::Package fake_compile(const burin::Task& task, const burin::Candida
   }
   if (const burin::Linear* linear = task.get<burin::Linear>()) {
     kernel.linear = burin::WeightMatrix{linear->out_features, linear->in_features, burin::nonzeros_of(task)};
-    if (burin::library_of(candidate.provider)) {
-      kernel.called = burin::CalledLinear{!linear->bias.empty(), burin::is_relu(linear->function)};
-    }
+    if (burin::library_of(candidate.provider)) kernel.called = burin::called_linear(task);
   }
   kernel.planned_batch = task.batch;
   kernel.predicted_us = candidate.estimate.us;
