@@ -17,7 +17,7 @@
 namespace burin {
 namespace {
 
-constexpr int kQuad = 4;
+constexpr int kSkipQuad = 4;
 constexpr int kTriedWarps = 16, kPossibleWarps = 32;  // of a block: that are proposed, and that it can have
 
 // The terms of the cost, fitted to 1,900 plans of five layers on an H100, those near the best most of all.
@@ -30,17 +30,17 @@ constexpr double kQuadClocks = 55;           // the same of four values
 constexpr double kEntryInstructions = 3.2;   // of an entry of a list beside loads and products
 constexpr double kBranchInstructions = 6.2;  // of a pixel that may be left out
 constexpr double kWeightClocks = 1.1;        // of a load of four words by all lanes
-constexpr double kIssueShare = 0.56;
+constexpr double kSkipIssueShare = 0.56;
 constexpr double kInstructionOverlap = 0.06;
 constexpr double kListLatencyClocks = 970;   // until a list can be made
 constexpr double kStepLatencyClocks = 424;   // until weights have come
 constexpr double kBranchLatencyClocks = 21;  // of a pixel that may be left out
 constexpr double kInstructionLatencyClocks = 2.2;
-constexpr double kOverlapLoss = 0.1;     // of what is not the slowest
+constexpr double kSkipOverlapLoss = 0.1;     // of what is not the slowest
 constexpr double kWideLoadGain = 2;      // of loads of 16 bytes, over ArchSpec::l2_bytes_per_clock
 constexpr double kSumInstructions = 47;  // of a sum at the end
 constexpr double kClusterUs = 1.9, kClusterDoublingUs = 0.15;
-constexpr double kUncovered = 0.25;
+constexpr double kSkipUncovered = 0.25;
 constexpr double kStoredLineBytes = 64;  // that are stored at once where neighbours are there
 // What was measured over what the above gives, in the mean over 14 layers, nine of which it was not fitted to.
 constexpr double kCaution = 1.25;
@@ -49,9 +49,9 @@ constexpr int kRegistersBeside = 44;
 int pixels_of_window(const ConvShape& shape) { return shape.epilogue.pool->kernel_h * shape.epilogue.pool->kernel_w; }
 
 int pitch_of(const ZeroSkipTiles& tiles) {
-  return tiles.pixels <= 2 ? tiles.pixels : static_cast<int>(round_up(tiles.pixels, kQuad));
+  return tiles.pixels <= 2 ? tiles.pixels : static_cast<int>(round_up(tiles.pixels, kSkipQuad));
 }
-int sums_of_thread(const ZeroSkipTiles& tiles) { return tiles.pixels * kQuad * tiles.output_quads; }
+int sums_of_thread(const ZeroSkipTiles& tiles) { return tiles.pixels * kSkipQuad * tiles.output_quads; }
 
 // Sets of pixels that warps have.
 std::int64_t sets_of(const ZeroSkipTiles& tiles, const ConvShape& shape) {
@@ -61,7 +61,7 @@ std::int64_t sets_of(const ZeroSkipTiles& tiles, const ConvShape& shape) {
 
 int resident_blocks(const ZeroSkipTiles& tiles, const ArchSpec& arch) {
   constexpr int kSharedOfBlock = 1024;  // that the driver takes
-  const int entry = kQuad * tiles.output_quads + tiles.pixels;
+  const int entry = kSkipQuad * tiles.output_quads + tiles.pixels;
   const int registers = sums_of_thread(tiles) + tiles.at_once * entry + tiles.runs * tiles.pixels + kRegistersBeside;
   if (registers > arch.max_registers_per_thread) return 0;
   const int threads = tiles.warps() * kWarpSize;
@@ -79,7 +79,7 @@ class Search {
   std::vector<ZeroSkipTiles> run(std::size_t count) {
     for (const int pixels : {1, 2, 4, 8}) {
       tiles_.pixels = shape_.epilogue.pool ? pixels_of_window(shape_) : pixels;
-      tiles_.quad_loads = quad_loads_ && tiles_.pixels == kQuad && !shape_.epilogue.pool;
+      tiles_.quad_loads = quad_loads_ && tiles_.pixels == kSkipQuad && !shape_.epilogue.pool;
       for (const int quads : {1, 2, 4}) try_outputs(quads);
       if (shape_.epilogue.pool) break;
     }
@@ -101,7 +101,7 @@ class Search {
   void try_outputs(int quads) {
     tiles_.output_quads = quads;
     if (sums_of_thread(tiles_) > ZeroSkipTiles::kMaxSumsOfThread) return;
-    const auto wanted = static_cast<unsigned>(ceil_div(shape_.outputs_per_group(), kQuad * quads));
+    const auto wanted = static_cast<unsigned>(ceil_div(shape_.outputs_per_group(), kSkipQuad * quads));
     const int out_lanes = static_cast<int>(std::min<unsigned>(std::bit_ceil(wanted), kWarpSize));
     tiles_.column_lanes = kWarpSize / out_lanes;
     for (tiles_.pixel_warps = 1; tiles_.pixel_warps <= kTriedWarps; tiles_.pixel_warps *= 2) {
@@ -150,7 +150,7 @@ class Search {
 
 int ZeroSkipTiles::shared_bytes() const {
   const int list = (runs * kWarpSize + kWarpSize) * (pitch_of(*this) + 1);
-  const int sums = pixel_warps * (pixels * tile_outputs() + kQuad);
+  const int sums = pixel_warps * (pixels * tile_outputs() + kSkipQuad);
   return kSharedReserveBytes + (warps() * list + split_warps * sums) * kWordBytes;
 }
 
@@ -195,7 +195,7 @@ double predict(const ZeroSkipTiles& tiles, const ConvShape& shape, const Activat
   // A list is filled up to a multiple of its steps.
   const double steps = lists * std::max(live > 0 ? 0.5 : 0.0, (tiles.runs * kWarpSize * live + step / 2) / step);
   const double entries = steps * tiles.at_once;  // of each lane
-  const double value_loads = tiles.pixels <= 2 ? tiles.pixels : ceil_div(tiles.pixels, kQuad);
+  const double value_loads = tiles.pixels <= 2 ? tiles.pixels : ceil_div(tiles.pixels, kSkipQuad);
   const double multiplied = tiles.exact == 0 || live <= 0 ? 1 : (1 - zeros.share()) / live;  // of an entry's pixels
   const double products = sums_of_thread(tiles) * multiplied;
   const double branches = tiles.exact * kBranchInstructions * tiles.pixels;
@@ -204,7 +204,7 @@ double predict(const ZeroSkipTiles& tiles, const ConvShape& shape, const Activat
   const double loading = runs * lines + entries * (kWeightClocks * tiles.output_quads + value_loads + 1);
   const double warps = tiles.warps();
   const double schedulers = std::min<double>(kSchedulersPerMultiprocessor, warps * resident);
-  const double issuing = instructions / schedulers / kIssueShare;
+  const double issuing = instructions / schedulers / kSkipIssueShare;
   const double results =
       static_cast<double>(sums_of_thread(tiles)) * (kSumInstructions + 2 * std::log2(tiles.column_lanes)) / schedulers;
   const double busy = warps * (std::max(issuing, loading) + kInstructionOverlap * std::min(issuing, loading) + results);
@@ -218,7 +218,7 @@ double predict(const ZeroSkipTiles& tiles, const ConvShape& shape, const Activat
                               tiles.tile_outputs() * kWordBytes;
   const double intake = weight_bytes / (kWideLoadGain * arch.l2_bytes_per_clock / arch.multiprocessors);
   const double slowest = std::max({busy, waiting, intake});
-  const double block_clocks = slowest + kOverlapLoss * (busy + waiting + intake - slowest);
+  const double block_clocks = slowest + kSkipOverlapLoss * (busy + waiting + intake - slowest);
   const double cluster =
       tiles.cluster_blocks == 1 ? 0 : kClusterUs + kClusterDoublingUs * std::log2(tiles.cluster_blocks);
   // A channel of a block is so many bytes side by side.
@@ -231,7 +231,7 @@ double predict(const ZeroSkipTiles& tiles, const ConvShape& shape, const Activat
        .resident = resident,
        .waits = kConvolutionWaits,
        .activation_bytes = activation_bytes(shape, batch),
-       .uncovered = kUncovered},
+       .uncovered = kSkipUncovered},
       arch);
 }
 

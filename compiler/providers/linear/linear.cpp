@@ -1,5 +1,7 @@
 // Fully connected, dense. For few images weights are streamed: how outputs, images and threads are shared out. For
 // many, a block has a tile of outputs and images.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
