@@ -944,7 +944,6 @@ std::vector<OperatorCase> network_cases() {
       convolution_case("alexnet_conv1", 3, 96, 227, 11, 4, 0),
       convolution_case("resnet_conv_1x1", 256, 64, 56, 1, 1, 0),
       convolution_case("resnet_conv_3x3", 256, 256, 14, 3, 1, 1),
-      convolution_case("inception_5x5_35", 48, 64, 35, 5, 1, 2),
       convolution_case("large_7x7_56", 64, 64, 56, 7, 1, 3),
       convolution_case("large_11x11_28", 64, 64, 28, 11, 1, 5),
       convolution_case("sparse_3x3_7", 512, 512, 7, 3, 1, 1, 0.1),
