@@ -52,8 +52,8 @@ class LibraryHandle {
   LibraryHandle& operator=(const LibraryHandle&) = delete;
 
   virtual std::string version() const = 0;  // "9.19.0"
-  // Of a kernel that has a call of this library. Throws Error(device) where the library refuses. The launch keeps the
-  // handle, not the weights.
+  // The kernel has a call of this library. Throws Error(device) where the library refuses. The launch keeps the handle,
+  // not the weights.
   virtual std::shared_ptr<const LibraryLaunch> launch(const Kernel& kernel, const CallWeights& weights,
                                                       int batch) const = 0;
 };
