@@ -25,7 +25,6 @@ Json about(const Task& task, const TuningDevice& device) {
           {"device", device.name},
           {"arch", device.arch},
           {"driver_version", device.driver_version},
-          {"libraries", text_of(device.libraries)},
           {"code_copies", device.code_copies}};
 }
 
@@ -38,6 +37,7 @@ constexpr std::array<std::pair<ErrorKind, std::string_view>, 3> kFaults = {
 
 Json to_json(const Measurements::Entry& entry) {
   Json json = {{"provider", entry.candidate.provider}, {"in_short", entry.in_short}};
+  if (!entry.library.empty()) json["library"] = entry.library;
   if (entry.fault) {
     const auto kind = std::ranges::find(kFaults, entry.fault->kind(), [](const auto& known) { return known.first; });
     json["fault"] = kind->second;
@@ -64,6 +64,7 @@ Measurements::Entry parse(const Json& json) {
   entry.candidate.provider = json.at("provider").get<std::string>();
   entry.candidate.plan = json.at("plan").get<std::string>();
   entry.in_short = json.at("in_short").get<std::string>();
+  entry.library = json.value("library", "");
   if (json.contains("fault")) {
     const auto name = json.at("fault").get<std::string>();
     const auto kind = std::ranges::find(kFaults, name, [](const auto& known) { return known.second; });
@@ -93,8 +94,9 @@ Measurements::Measurements(const KernelCache* cache, const Task& task, const Tun
     : cache_(cache != nullptr && cache->keeps_kernels() ? cache : nullptr), anew_(anew) {
   if (cache_ == nullptr) return;
   about_ = text_of(about(task, device));
-  key_ = task_key(task, fmt::format("{} {} {} {} {}", device.name, device.arch, device.driver_version,
-                                    text_of(device.libraries), device.code_copies));
+  libraries_ = device.libraries;
+  key_ =
+      task_key(task, fmt::format("{} {} {} {}", device.name, device.arch, device.driver_version, device.code_copies));
   const std::optional<std::string> text = cache_->find_times(key_);
   if (!text) return;
   try {
@@ -118,12 +120,21 @@ std::size_t Measurements::index_of(const Candidate& candidate) const {
 const Measurements::Entry* Measurements::find(const Candidate& candidate) const {
   const std::size_t index = index_of(candidate);
   if (index == entries_.size() || (anew_ && !entries_[index].is_of_this_run)) return nullptr;
-  return &entries_[index].entry;
+  const Entry& entry = entries_[index].entry;
+  return entry.library == library_of(candidate) ? &entry : nullptr;
+}
+
+// Of a library that is not there now nothing is asked.
+std::string Measurements::library_of(const Candidate& candidate) const {
+  const std::optional<Library> library = find_provider(candidate.provider)->library();
+  const auto found = std::ranges::find(libraries_, library, &LibraryVersion::library);
+  return found == libraries_.end() ? "" : text_of(std::vector{*found});
 }
 
 void Measurements::store(Entry entry) {
   if (cache_ == nullptr) return;
   entry.in_short = find_provider(entry.candidate.provider)->brief(entry.candidate.plan);
+  entry.library = library_of(entry.candidate);
   const std::size_t index = index_of(entry.candidate);
   if (index == entries_.size()) entries_.emplace_back();
   entries_[index] = Kept{std::move(entry), true};

@@ -21,6 +21,7 @@ class Measurements {
   struct Entry {
     Candidate candidate;   // provider and plan
     std::string in_short;  // the plan, for a person who reads
+    std::string library;   // that it calls, with its version; empty: none
     LaunchTime time;       // when it was measured by itself
     double error = 0;      // as a share of the tolerance
     double turns_us = 0;   // when it took turns with the others that have such a time, after the search; 0: it did not
@@ -50,10 +51,12 @@ class Measurements {
     bool is_of_this_run = false;
   };
   std::size_t index_of(const Candidate& candidate) const;  // as many as there are entries: it has none
+  std::string library_of(const Candidate& candidate) const;
   void store(Entry entry);
   void write() const;
 
   const KernelCache* cache_ = nullptr;
+  std::vector<LibraryVersion> libraries_;  // that are there
   std::string key_;
   std::string about_;  // what a person reads at the head of the file
   bool anew_ = false;

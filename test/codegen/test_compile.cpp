@@ -369,10 +369,13 @@ TEST_CASE("compile: names that become the same are told apart") {
   REQUIRE(found.size() == 5);
   std::sort(found.begin(), found.end());
   CHECK(std::adjacent_find(found.begin(), found.end()) == found.end());
+  int renamed = 0;
   for (std::size_t i = 0; i < 5; ++i) {
     const Kernel& kernel = result.package.manifest.kernels[i];
-    CHECK_THAT(file_of(result, i, BinaryKind::ptx), Contains(".entry " + kernel.symbol + "("));
+    CHECK_THAT(file_of(result, i, BinaryKind::ptx), Contains(".entry " + kernel.entry_name() + "("));
+    renamed += !kernel.entry.empty();
   }
+  CHECK(renamed == 3);  // the functions of a.b, a_b, a/b and a:b are called alike
 }
 
 TEST_CASE("compile: folders of layers with odd names") {

@@ -19,7 +19,6 @@ leaves out those that it has. No layer is begun --budget seconds after the start
 not begun. Needs nothing but Python 3.
 """
 import argparse
-import datetime
 import json
 import re
 import sys
@@ -195,17 +194,14 @@ def parse_arguments(arguments=None):
             seconds_of(text)
         except argparse.ArgumentTypeError as error:
             parser.error(f"{name}: {error}")
-    if options.resume and not options.json:
-        parser.error("--continue needs --json")
+    measured_rows.check_resuming(parser, options)
     return options
 
 
 def main():
     options = parse_arguments()
     options.out.mkdir(parents=True, exist_ok=True)
-    document = {"environment": {"measured": datetime.date.today().isoformat()}, "rows": []}
-    if options.resume and options.json.exists():
-        document["rows"] = json.loads(options.json.read_text())["rows"]
+    document = measured_rows.begin_document(options)
     left = run_all(options, document)
     print(report(document, options.markdown))
     if left:

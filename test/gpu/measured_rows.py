@@ -1,5 +1,6 @@
 """What the programs here share that measure row after row: calls of burin, faults as texts, files that are whole, tables.
 Needs nothing but Python 3."""
+import datetime
 import json
 import math
 import subprocess
@@ -46,6 +47,20 @@ def save(file, document):
     partial = file.with_name(file.name + ".partial")
     partial.write_text(json.dumps(document, indent=1) + "\n")
     partial.replace(file)  # whoever is stopped here leaves the last whole one
+
+
+def check_resuming(parser, options):
+    """For programs with --continue."""
+    if options.resume and not options.json:
+        parser.error("--continue needs --json")
+
+
+def begin_document(options, **environment):
+    """With the rows of --json where it is to be continued."""
+    document = {"environment": {"measured": datetime.date.today().isoformat(), **environment}, "rows": []}
+    if options.resume and options.json.exists():
+        document["rows"] = json.loads(options.json.read_text())["rows"]
+    return document
 
 
 def microseconds(value):

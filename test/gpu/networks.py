@@ -24,7 +24,6 @@ has are left out.
 Needs torch with CUDA, onnx and numpy. --no-torch measures burin alone. networks_table.py prints the tables again.
 """
 import argparse
-import datetime
 import json
 import sys
 import time
@@ -36,6 +35,7 @@ import numpy as np
 import onnx
 
 import networks_table
+import measured_rows
 from measured_rows import Failure, TookTooLong, call
 
 # Of an output's largest magnitude, for each precision of burin's. PyTorch computes in float32; its algorithms may transform
@@ -386,8 +386,7 @@ def parse_arguments():
     options.models += ALL_EXPORTS if options.all_exports else ()
     if not options.models:
         parser.error("name a model, or --all-exports")
-    if options.resume and not options.json:
-        parser.error("--continue needs --json")
+    measured_rows.check_resuming(parser, options)
     return options
 
 
@@ -402,9 +401,7 @@ def main():
         return 0
     if options.prepare:
         return 0 if prepare_all(options, sources) else 1
-    document = {"environment": {"measured": datetime.date.today().isoformat()}, "rows": []}
-    if options.resume and options.json.exists():
-        document["rows"] = json.loads(options.json.read_text())["rows"]
+    document = measured_rows.begin_document(options)
     if not options.no_torch:
         import torch_times
         document["environment"].update(torch_times.versions())

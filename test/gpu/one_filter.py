@@ -17,7 +17,6 @@ A network that fails has its fault in its row, and the others go on; --continue 
 1 where one failed. Needs onnx and numpy.
 """
 import argparse
-import datetime
 import json
 import sys
 from dataclasses import dataclass
@@ -199,17 +198,14 @@ def parse_arguments(arguments=None):
     for network in options.networks:
         if network not in NETWORKS:
             parser.error(f"--networks: '{network}' is none of {', '.join(NETWORKS)}")
-    if options.resume and not options.json:
-        parser.error("--continue needs --json")
+    measured_rows.check_resuming(parser, options)
     return options
 
 
 def main():
     options = parse_arguments()
     options.out.mkdir(parents=True, exist_ok=True)
-    document = {"environment": {"measured": datetime.date.today().isoformat()}, "rows": []}
-    if options.resume and options.json.exists():
-        document["rows"] = json.loads(options.json.read_text())["rows"]
+    document = measured_rows.begin_document(options)
     run_all(options, document)
     print(report(document, options.markdown))
     return 1 if any(row["fault"] for row in document["rows"]) else 0

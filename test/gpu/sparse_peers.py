@@ -24,7 +24,6 @@ result was wrong, burin failed, or time ran out.
 Needs torch with CUDA and numpy.
 """
 import argparse
-import datetime
 import fnmatch
 import functools
 import itertools
@@ -334,8 +333,7 @@ def parse_arguments(arguments=None):
             make_layers.sparsity_of(value)
         except ValueError:
             parser.error(f"--sparsities: '{value}' is no share from 0 to below 1")
-    if options.resume and not options.json:
-        parser.error("--continue needs --json")
+    measured_rows.check_resuming(parser, options)
     if options.prepare and not options.burin:
         parser.error("--prepare needs --burin")
     return options
@@ -351,9 +349,7 @@ def main():
         return 0 if prepare(options, products) else 1
     import sparse_gpu
     peers = sparse_gpu.Peers(options)
-    document = {"environment": {"measured": datetime.date.today().isoformat(), **peers.versions()}, "rows": []}
-    if options.resume and options.json.exists():
-        document["rows"] = json.loads(options.json.read_text())["rows"]
+    document = measured_rows.begin_document(options, **peers.versions())
     left = run_all(options, products, peers, BurinTimes(options, products), document)
     print(report(document, options.markdown))
     if left:

@@ -24,9 +24,7 @@ Needs torch with CUDA, onnx and numpy.
 import argparse
 import collections
 import copy
-import datetime
 import fnmatch
-import json
 import subprocess
 import sys
 import time
@@ -312,8 +310,7 @@ def parse_arguments(arguments=None):
     unknown = [name for name in options.precisions if name not in PRECISIONS]
     if unknown:
         parser.error(f"--precisions: '{unknown[0]}' is none of {', '.join(PRECISIONS)}")
-    if options.resume and not options.json:
-        parser.error("--continue needs --json")
+    measured_rows.check_resuming(parser, options)
     return options
 
 
@@ -358,9 +355,7 @@ def main():
     paths = options.models or make_models(options)
     if options.prepare:
         return 0 if prepare(options, paths, strategies) else 1
-    document = {"environment": {"measured": datetime.date.today().isoformat()}, "rows": []}
-    if options.resume and options.json.exists():
-        document["rows"] = json.loads(options.json.read_text())["rows"]
+    document = measured_rows.begin_document(options)
     if not options.no_torch:
         import torch_times
         document["environment"].update(torch_times.versions())

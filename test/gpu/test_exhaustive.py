@@ -1,8 +1,5 @@
 """Tests of exhaustive.py that need no GPU: what is asked of burin, how two tunings are compared, and the table."""
-import json
-import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
@@ -10,6 +7,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import exhaustive
+from tool_case import ToolCase
 
 # Tunes as burin does: with many plans it finds one that takes half the time.
 FAKE_BURIN = """#!{python}
@@ -70,21 +68,9 @@ class Comparison(unittest.TestCase):
             exhaustive.seconds_of("5 minutes")
 
 
-class Runs(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.burin = self.folder / "burin"
-        self.burin.write_text(FAKE_BURIN.format(python=sys.executable))
-        self.burin.chmod(0o755)
-
-    def run_it(self, *arguments):
-        command = [sys.executable, str(HERE / "exhaustive.py"), str(self.burin), "--out", str(self.folder / "out"), "--json",
-                   str(self.folder / "all.json"), *arguments]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        file = self.folder / "all.json"
-        return result, json.loads(file.read_text()) if file.exists() else None
+class Runs(ToolCase):
+    program = "exhaustive.py"
+    tool = FAKE_BURIN
 
     def test_two_layers_one_of_which_fails(self):
         result, document = self.run_it("--layers", "anchors:3x3.64-64.56,anchors:1x1.512-1024.7", "--sparsity", "0.95")

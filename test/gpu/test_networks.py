@@ -1,9 +1,6 @@
 """Tests of networks.py that need no GPU: its tables, what it makes of burin's figures and of failures, and, where torch
 is installed, that a model in torch computes what ONNX Runtime does."""
 import importlib.util
-import json
-import os
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -20,6 +17,7 @@ import networks
 import networks_table
 import onnxruntime_outputs
 import random_graphs
+from tool_case import ToolCase
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
@@ -102,21 +100,9 @@ class Tables(unittest.TestCase):
                       networks_table.report(self.document, markdown=True))
 
 
-class Driver(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.burin = self.folder / "burin"
-        self.burin.write_text(FAKE_BURIN.format(python=sys.executable))
-        self.burin.chmod(0o755)
-
-    def run_it(self, *arguments):
-        command = [sys.executable, str(HERE / "networks.py"), str(self.burin), *map(str, arguments), "--out",
-                   str(self.folder / "out"), "--json", str(self.folder / "all.json")]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        file = self.folder / "all.json"
-        return result, json.loads(file.read_text()) if file.exists() else None
+class Driver(ToolCase):
+    program = "networks.py"
+    tool = FAKE_BURIN
 
     def test_a_failure_does_not_stop_the_others(self):
         result, document = self.run_it("bad.onnx", "good.onnx", "--no-torch")

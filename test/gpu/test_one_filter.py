@@ -1,8 +1,5 @@
 """Tests of one_filter.py that need no GPU: the models, what is asked of burin, what is compared, and the tables."""
-import json
-import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
@@ -10,6 +7,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import one_filter
+from tool_case import ToolCase
 
 # Measures as burin does: zero_skip takes half the time of the models' choice, and leaves no pool to a step of its own.
 FAKE_BURIN = """#!{python}
@@ -57,21 +55,9 @@ class Models(unittest.TestCase):
         self.assertEqual([layer.name for layer in layers if layer.pool], ["conv1_2", "conv2_2", "conv3_4", "conv4_4", "conv5_4"])
 
 
-class Runs(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.burin = self.folder / "burin"
-        self.burin.write_text(FAKE_BURIN.format(python=sys.executable))
-        self.burin.chmod(0o755)
-
-    def run_it(self, *arguments):
-        command = [sys.executable, str(HERE / "one_filter.py"), str(self.burin), "--out", str(self.folder / "out"), "--json",
-                   str(self.folder / "all.json"), *arguments]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        file = self.folder / "all.json"
-        return result, json.loads(file.read_text()) if file.exists() else None
+class Runs(ToolCase):
+    program = "one_filter.py"
+    tool = FAKE_BURIN
 
     def test_two_kinds_and_a_network_that_fails(self):
         result, document = self.run_it("--networks", "alexnet,lenet", "--zeros", "0.8")

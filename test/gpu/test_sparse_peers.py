@@ -21,6 +21,7 @@ from host_torch import host_torch
 import sparse_gpu
 import sparse_peers
 from sparse_peers import Product
+from tool_case import ToolCase
 
 FAKE_BURIN = """#!{python}
 import json, sys
@@ -335,14 +336,9 @@ class Table(unittest.TestCase):
             {"environment": {}, "rows": [row(candidates=self.candidates)]}, markdown=True))
 
 
-class Runs(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.burin = self.folder / "burin"
-        self.burin.write_text(FAKE_BURIN.format(python=sys.executable))
-        self.burin.chmod(0o755)
+class Runs(ToolCase):
+    program = "sparse_peers.py"
+    tool = FAKE_BURIN
 
     def options(self, *more):
         return sparse_peers.parse_arguments(["--out", str(self.folder), "--burin", str(self.burin), *more])

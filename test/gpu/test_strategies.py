@@ -1,7 +1,6 @@
 """Tests of strategies.py that need no GPU: which strategies there are, what becomes of one that fails, and the table."""
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -11,6 +10,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "networks")]
 
 import strategies
+from tool_case import ToolCase
 
 # Answers as burin does, which has no kernels of Winograd's here.
 FAKE_BURIN = """#!{python}
@@ -161,27 +161,18 @@ class Runs(unittest.TestCase):
         self.assertEqual(calls, ["two"])
 
 
-class Driver(unittest.TestCase):
+class Driver(ToolCase):
+    program = "strategies.py"
+    tool = FAKE_BURIN
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.burin = self.folder / "burin"
-        self.burin.write_text(FAKE_BURIN.format(python=sys.executable))
-        self.burin.chmod(0o755)
+        super().setUp()
         import onnx
         values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 2]) for name in "xy"]
         node = onnx.helper.make_node("Relu", ["x"], ["y"])
         self.model = self.folder / "net.onnx"
         onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "g", values[:1], values[1:])), str(self.model))
-
-    def run_it(self, *arguments):
-        command = [sys.executable, str(HERE / "strategies.py"), str(self.burin), str(self.model), "--out",
-                   str(self.folder / "out"), "--json", str(self.folder / "all.json"), "--no-torch", "--precisions", "fp32",
-                   *arguments]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        file = self.folder / "all.json"
-        return result, json.loads(file.read_text()) if file.exists() else None
+        self.asked = (self.model, "--no-torch", "--precisions", "fp32")
 
     def test_all_of_burins(self):
         result, document = self.run_it("--batch", "1,8")

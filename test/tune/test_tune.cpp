@@ -538,12 +538,9 @@ TEST_CASE("tune: a later run takes what was measured before, and goes on") {
   }
   CHECK(late.was_time_up);
   CHECK(measurer.timings == 0);
-  // With another library times are others; so are all, where that is asked for.
-  measurer.libraries = {{Library::cudnn, "1.2.3"}};
+  // All are measured again where that is asked for.
   tuning.seconds = [&now] { return now; };
   tuning.budget_s = 0;
-  CHECK(run().from_cache == 0);
-  measurer.libraries.clear();
   tuning.anew = true;
   const Tuned anew = run();
   CHECK(anew.from_cache == 0);
@@ -782,6 +779,45 @@ TEST_CASE("tune: where the device has cuDNN its algorithms are measured beside t
   CHECK(!providers_of(tune(network, measurer, few, without).at(0)).contains(std::string(kCudnnProvider)));
   measurer.libraries.clear();
   CHECK(!providers_of(tune(network, measurer, few, CompileOptions()).at(0)).contains(std::string(kCudnnProvider)));
+}
+
+TEST_CASE("tune: times are kept whatever libraries are there, but for those of a library's calls") {
+  const ScratchFolder folder;
+  const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
+  ConvLayer layer = layer_of("conv", 3);
+  layer.shape.epilogue.function = function_of(Activation::relu);
+  const Network network = network_of({layer});
+  FakeMeasurer measurer(network);
+  measurer.baked_us = [](const BakedPlan&) { return 50.0; };
+  measurer.others_us = [](const Kernel& kernel) { return kernel.call ? 20.0 : 90.0; };
+  CompileOptions options;
+  options.cache = &cache;
+  const auto run = [&] {
+    const Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
+    const TuneOptions tuning{.plans = 2, .jobs = 1};
+    return tune_tasks(tuning_tasks(prepared, options).tasks, options, tuning, fake_compile, measurer, {});
+  };
+  const int own = run().measured;
+  REQUIRE(own > 0);
+  const int calls = static_cast<int>(std::size(names_of(ConvolutionAlgorithm{}).names));
+  // How many were measured, and how many were known; no more steps are taken from a call.
+  const auto counts = [&] {
+    const Tuned tuned = run();
+    REQUIRE(tuned.kernels.size() == 1);
+    CHECK((tuned.kernels[0].candidate.provider == kCudnnProvider) == !measurer.libraries.empty());
+    return std::pair(tuned.measured, tuned.from_cache);
+  };
+  measurer.libraries = {{Library::cudnn, "9.19.0"}};
+  const auto [measured, known] = counts();
+  CHECK(measured == calls);
+  CHECK((known > 0 && known <= own));
+  CHECK(counts() == std::pair(0, known + calls));
+  measurer.libraries.clear();
+  CHECK(counts() == std::pair(0, own));
+  measurer.libraries = {{Library::cudnn, "9.20.0"}};
+  CHECK(counts() == std::pair(calls, known));
+  measurer.libraries.push_back({Library::cublaslt, "13.0.2"});
+  CHECK(counts() == std::pair(0, known + calls));
 }
 
 TEST_CASE("tune: of several libraries those are called that are there") {

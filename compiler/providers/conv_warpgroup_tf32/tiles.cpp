@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kImages = 4;                                                       // that lie side by side
 constexpr int kMostWarpgroups = 4, kMostFilledBuffers = 4, kMostTileSide = 128;  // as the template has them
-constexpr int kMostTf32Steps = 72;                                                   // that are unrolled
+constexpr int kMostTf32Steps = 72;                                               // that are unrolled
 constexpr int kMostGroupsOfImages = 256, kMostBlocks = 1 << 20;
 constexpr int kOctetStepWords = kOctetChannels * kOctetChannels;
 constexpr std::int64_t kSwizzledBytes = 1024;     // at a multiple of which a buffer begins
@@ -186,8 +186,8 @@ bool fits(const WarpgroupFloatTiles& tiles, const ConvShape& shape, const ArchSp
          tiles.output_octets <= kMostOutputOctets &&
          tiles.tile_rows * tiles.tile_cols <= tiles.pixel_groups * kMostGroupPixels &&
          tiles.buffers <= kMostFilledBuffers && tiles.chunk_channels % kOctetChannels == 0 &&
-         can_copy(tiles.box(shape)) && tiles.steps(shape) <= kMostTf32Steps && tiles.image_groups <= kMostGroupsOfImages &&
-         tiles.set_blocks <= tiles.tiles(shape) &&
+         can_copy(tiles.box(shape)) && tiles.steps(shape) <= kMostTf32Steps &&
+         tiles.image_groups <= kMostGroupsOfImages && tiles.set_blocks <= tiles.tiles(shape) &&
          thread_registers(tiles) <=
              std::min(arch.max_registers_per_thread,
                       most_registers(arch.registers_per_multiprocessor, tiles.threads() / kWarpSize)) &&

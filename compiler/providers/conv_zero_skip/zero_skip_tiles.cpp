@@ -36,9 +36,9 @@ constexpr double kListLatencyClocks = 970;   // until a list can be made
 constexpr double kStepLatencyClocks = 424;   // until weights have come
 constexpr double kBranchLatencyClocks = 21;  // of a pixel that may be left out
 constexpr double kInstructionLatencyClocks = 2.2;
-constexpr double kSkipOverlapLoss = 0.1;     // of what is not the slowest
-constexpr double kWideLoadGain = 2;      // of loads of 16 bytes, over ArchSpec::l2_bytes_per_clock
-constexpr double kSumInstructions = 47;  // of a sum at the end
+constexpr double kSkipOverlapLoss = 0.1;  // of what is not the slowest
+constexpr double kWideLoadGain = 2;       // of loads of 16 bytes, over ArchSpec::l2_bytes_per_clock
+constexpr double kSumInstructions = 47;   // of a sum at the end
 constexpr double kClusterUs = 1.9, kClusterDoublingUs = 0.15;
 constexpr double kSkipUncovered = 0.25;
 constexpr double kStoredLineBytes = 64;  // that are stored at once where neighbours are there
