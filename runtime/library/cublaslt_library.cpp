@@ -12,8 +12,7 @@ std::string cublaslt_version_text(std::size_t version) {
 CublasltLibrary::CublasltLibrary(const std::vector<std::string>& candidates) {
   constexpr std::string_view kHelp =
       "install cuBLAS 13 or 12 (a CUDA toolkit or the Python wheel nvidia-cublas or nvidia-cublas-cu12 has it) and "
-      "name "
-      "its libcublasLt.so.13 or libcublasLt.so.12 in BURIN_CUBLASLT";
+      "name its libcublasLt.so.13 or libcublasLt.so.12 in BURIN_CUBLASLT";
   path_ = open_library("cuBLASLt", candidates, kHelp, [this](FunctionLoader& loader) {
     loader.load(table_.get_version, "cublasLtGetVersion");
     loader.load(table_.get_status_name, "cublasLtGetStatusName");

@@ -11,9 +11,7 @@
 #include "compiler/providers/conv_fft/fft_transform.h"
 #include "compiler/reference.h"
 #include "test/catch.h"
-#include "test/codegen/edge_cases.h"
-#include "test/ir/random_layers.h"
-#include "test/providers/provider_check.h"
+#include "test/providers/transformed_case.h"
 #include "test/thrown.h"
 
 using namespace burin;
@@ -24,46 +22,23 @@ namespace {
 constexpr const char* kFft = "conv_fft";
 
 ConvLayer fft_sample(int inputs, int outputs, int rows, int cols, int filter_rows = 3, int filter_cols = 3) {
-  ConvShape shape;
-  shape.in_channels = inputs;
-  shape.out_channels = outputs;
-  shape.kernel_h = filter_rows;
-  shape.kernel_w = filter_cols;
-  shape.in_h = rows;
-  shape.in_w = cols;
-  shape.pad = {filter_rows / 2, filter_rows / 2, filter_cols / 2, filter_cols / 2};
-  shape.epilogue.bias = true;
-  return make_layer("sample", shape, 1);
-}
-
-ConvLayer with_fft_epilogue(ConvLayer layer) {
-  layer.shape.epilogue.residual = true;
-  layer.shape.epilogue.function = function_of(Activation::silu);
-  return layer;
+  const int down = filter_rows / 2, across = filter_cols / 2;
+  return transformed_sample(inputs, outputs, rows, cols, filter_rows, filter_cols, {down, down, across, across});
 }
 
 ProviderCheck check_of(const ConvLayer& layer, int batch = 2) {
-  ProviderCheck check;
-  check.batches = {batch};
-  check.tuned_batch = batch;
   // Roundings of so many terms; what is kept for each output, verify says.
   constexpr double kRounding = 6e-8;
   const double terms = static_cast<double>(layer.weights.size()) / layer.shape.out_channels;
-  check.tolerance = 2e-6 + kRounding * std::sqrt(terms) * 8;
-  return check;
+  return check_of_batch(batch, 2e-6 + kRounding * std::sqrt(terms) * 8);
 }
 
 std::vector<Candidate> fft_plans(const ConvLayer& layer, const std::string& plan, const ProviderCheck& check) {
-  const Network network = network_of(layer);
-  return find_provider(kFft)->propose(task_of(network, network.operators.back(), check), {.plan = plan});
+  return plans_with(kFft, layer, plan, check);
 }
 
-// The plan of the layer with these choices, as the provider makes it.
 std::string check_fft(const ConvLayer& layer, const std::string& choices, const ProviderCheck& check) {
-  const Network network = network_of(layer);
-  const std::vector<Candidate> made = fft_plans(layer, choices, check);
-  if (made.empty()) return "there is no such plan";
-  return check_candidate(network, network.operators.back(), made.front(), check);
+  return check_plan_with(kFft, layer, choices, check);
 }
 std::string check_fft(const ConvLayer& layer, const std::string& choices, int batch = 2) {
   return check_fft(layer, choices, check_of(layer, batch));
@@ -71,21 +46,7 @@ std::string check_fft(const ConvLayer& layer, const std::string& choices, int ba
 
 std::string of_side(int side) { return "side=" + std::to_string(side); }
 
-bool offers_fft(const ConvLayer& layer, int side) {
-  const Network network = network_of(layer);
-  const Task task = task_of(network, network.operators.back(), {});
-  const std::vector<Candidate> all = find_provider(kFft)->propose(task, {.count = 1000});
-  return std::ranges::any_of(
-      all, [&](const Candidate& c) { return parse_template_plan(c.plan).integers.at("side") == side; });
-}
-
-// The edge with all its weights, and of more channels: else the error of some would be too large.
-ConvLayer fft_edge(const char* name) {
-  const ConvLayer edge = edge_case(name).make_layer();
-  ConvShape shape = edge.shape;
-  if (shape.groups == 1) shape.in_channels += 32;
-  return make_layer(edge.name, shape, 1);
-}
+bool offers_fft(const ConvLayer& layer, int side) { return offers(kFft, layer, "side", side); }
 
 bool suits_fft(const ConvShape& shape, int side) {
   const auto all = [](int rows, int cols, int value) { return rows == value && cols == value; };
@@ -95,7 +56,7 @@ bool suits_fft(const ConvShape& shape, int side) {
 }
 
 void check_fft_edge(const char* name, int batch) {
-  const ConvLayer layer = fft_edge(name);
+  const ConvLayer layer = edge_with_all_weights(name);
   const ConvShape& shape = layer.shape;
   // Some outputs read padding alone.
   const bool is_padded = std::max(shape.pad.top, shape.pad.bottom) >= shape.kernel_h ||
@@ -106,7 +67,7 @@ void check_fft_edge(const char* name, int batch) {
   }
 }
 
-// Of every bin of a filter what its definition says: its value at the inverses of two roots, over half of side^2.
+// What the definition says of a bin of a filter: its value at the inverses of two roots, over half of side^2.
 std::complex<double> bin_of(const std::vector<float>& filter, int cols, double row_angle, double col_angle) {
   std::complex<double> sum = 0;
   for (std::size_t i = 0; i < filter.size(); ++i) {
@@ -193,7 +154,7 @@ TEST_CASE("fft: filters of every size that a patch allows") {
 }
 
 TEST_CASE("fft: every way to divide the work") {
-  const ConvLayer layer = with_fft_epilogue(fft_sample(37, 21, 15, 19, 5, 5));
+  const ConvLayer layer = with_residual_and_silu(fft_sample(37, 21, 15, 19, 5, 5));
   for (const char* plan :
        {"side=8,points=1,tile_quads=1,output_quads=1,tile_threads=1,output_threads=2,cluster=1,slice_channels=4",
         "side=8,points=2,tile_quads=1,output_quads=2,tile_threads=4,output_threads=4,cluster=1,slice_channels=4",
@@ -234,7 +195,7 @@ TEST_CASE("fft: four outputs of a row at once, where they lie together") {
     return parse_template_plan(fft_plans(layer, of_side(side), check).front().plan).integers.at("vector");
   };
   // Tiles of 4x4 and of 12x12.
-  const ConvLayer five = with_fft_epilogue(fft_sample(12, 6, 7, 20, 5, 5));
+  const ConvLayer five = with_residual_and_silu(fft_sample(12, 6, 7, 20, 5, 5));
   for (const int side : kFftSides) {
     CHECK(vector_of(five, side, 0) == 4);
     CHECK(vector_of(five, side, 4) == 4);
@@ -308,7 +269,7 @@ TEST_CASE("fft: plans that are none") {
 }
 
 TEST_CASE("fft: a plan whose numbers were edited is refused, or computes the same") {
-  const ConvLayer layer = with_fft_epilogue(fft_sample(17, 6, 7, 8, 5, 3));
+  const ConvLayer layer = with_residual_and_silu(fft_sample(17, 6, 7, 8, 5, 3));
   const Network network = network_of(layer);
   const Operator& op = network.operators.back();
   const ProviderCheck check = check_of(layer);

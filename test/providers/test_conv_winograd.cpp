@@ -8,9 +8,7 @@
 #include "compiler/providers/conv_winograd/winograd_transform.h"
 #include "compiler/reference.h"
 #include "test/catch.h"
-#include "test/codegen/edge_cases.h"
-#include "test/ir/random_layers.h"
-#include "test/providers/provider_check.h"
+#include "test/providers/transformed_case.h"
 #include "test/thrown.h"
 
 using namespace burin;
@@ -21,61 +19,22 @@ namespace {
 constexpr const char* kWinograd = "conv_winograd";
 
 ConvLayer winograd_sample(int inputs, int outputs, int rows, int cols, int padding = 1) {
-  ConvShape shape;
-  shape.in_channels = inputs;
-  shape.out_channels = outputs;
-  shape.kernel_h = shape.kernel_w = 3;
-  shape.in_h = rows;
-  shape.in_w = cols;
-  shape.pad = {padding, padding, padding, padding};
-  shape.epilogue.bias = true;
-  return make_layer("sample", shape, 1);
+  return transformed_sample(inputs, outputs, rows, cols, 3, 3, {padding, padding, padding, padding});
 }
 
-ConvLayer with_winograd_epilogue(ConvLayer layer) {
-  layer.shape.epilogue.residual = true;
-  layer.shape.epilogue.function = function_of(Activation::silu);
-  return layer;
-}
-
-ProviderCheck check_batch(int batch = 2) {
-  ProviderCheck check;
-  check.batches = {batch};
-  check.tuned_batch = batch;
-  check.tolerance = 1e-4;  // of 4x4 outputs; what is kept for each, verify says
-  return check;
-}
+// The tolerance is of 4x4 outputs; what is kept for each, verify says.
+ProviderCheck check_batch(int batch = 2) { return check_of_batch(batch, 1e-4); }
 
 std::vector<Candidate> winograd_plans(const ConvLayer& layer, const std::string& plan, const ProviderCheck& check) {
-  const Network network = network_of(layer);
-  return find_provider(kWinograd)->propose(task_of(network, network.operators.back(), check), {.plan = plan});
+  return plans_with(kWinograd, layer, plan, check);
 }
 
-// The plan of the layer with these choices, as the provider makes it.
 std::string check_winograd(const ConvLayer& layer, const std::string& choices,
                            const ProviderCheck& check = check_batch()) {
-  const Network network = network_of(layer);
-  const Operator& op = network.operators.back();
-  const std::vector<Candidate> made = find_provider(kWinograd)->propose(task_of(network, op, check), {.plan = choices});
-  if (made.empty()) return "there is no such plan";
-  return check_candidate(network, op, made.front(), check);
+  return check_plan_with(kWinograd, layer, choices, check);
 }
 
-bool offers_winograd(const ConvLayer& layer, int tile) {
-  const Network network = network_of(layer);
-  const Task task = task_of(network, network.operators.back(), {});
-  const std::vector<Candidate> all = find_provider(kWinograd)->propose(task, {.count = 1000});
-  return std::ranges::any_of(
-      all, [&](const Candidate& c) { return parse_template_plan(c.plan).integers.at("tile") == tile; });
-}
-
-// The edge with all its weights, and of more channels: else the error of most would be too large.
-ConvLayer dense_edge(const char* name) {
-  const ConvLayer edge = edge_case(name).make_layer();
-  ConvShape shape = edge.shape;
-  if (shape.groups == 1) shape.in_channels += 32;
-  return make_layer(edge.name, shape, 1);
-}
+bool offers_winograd(const ConvLayer& layer, int tile) { return offers(kWinograd, layer, "tile", tile); }
 
 bool suits_winograd(const ConvShape& shape) {
   const auto all = [](int rows, int cols, int value) { return rows == value && cols == value; };
@@ -84,9 +43,9 @@ bool suits_winograd(const ConvShape& shape) {
 }
 
 void check_dense_edge(const char* name, int batch) {
-  const ConvLayer layer = dense_edge(name);
+  const ConvLayer layer = edge_with_all_weights(name);
   const ConvShape& shape = layer.shape;
-  // Of most of the filter's positions an output reads padding.
+  // An output reads padding at most of the filter's positions.
   const bool is_padded = std::ranges::max({shape.pad.top, shape.pad.bottom, shape.pad.left, shape.pad.right}) > 2 ||
                          (shape.in_h == 1 && shape.in_w == 1);
   CHECK(offers_winograd(layer, 2) == suits_winograd(shape));
@@ -163,7 +122,7 @@ TEST_CASE("winograd: small whole numbers come out exactly with tiles of 2x2") {
 }
 
 TEST_CASE("winograd: every way to divide the work") {
-  const ConvLayer layer = with_winograd_epilogue(winograd_sample(37, 21, 9, 11));
+  const ConvLayer layer = with_residual_and_silu(winograd_sample(37, 21, 9, 11));
   for (const char* plan :
        {"tile=2,points=1,tile_quads=1,output_quads=1,tile_threads=1,output_threads=2,cluster=1,slice_channels=4",
         "tile=2,points=2,tile_quads=2,output_quads=2,tile_threads=4,output_threads=8,cluster=1,slice_channels=8",
@@ -201,7 +160,7 @@ TEST_CASE("winograd: sizes that are no multiples of a tile, and images that shar
 }
 
 TEST_CASE("winograd: four outputs of a row at once, where they lie together") {
-  const ConvLayer layer = with_winograd_epilogue(winograd_sample(33, 6, 5, 8));
+  const ConvLayer layer = with_residual_and_silu(winograd_sample(33, 6, 5, 8));
   const auto vector_of = [&](int before) {
     ProviderCheck check = check_batch();
     check.before = before;
@@ -217,7 +176,7 @@ TEST_CASE("winograd: four outputs of a row at once, where they lie together") {
 TEST_CASE("winograd: where it is offered") {
   CHECK(offers_winograd(winograd_sample(64, 8, 8, 8), 2));
   CHECK(offers_winograd(winograd_sample(64, 8, 8, 8), 4));
-  // Of few terms the error would be too large a share of the tolerance.
+  // The error would be too large a share of the tolerance where there are few terms.
   CHECK(offers_winograd(winograd_sample(4, 8, 8, 8), 2));
   CHECK_FALSE(offers_winograd(winograd_sample(4, 8, 8, 8), 4));
   CHECK_FALSE(offers_winograd(winograd_sample(1, 8, 8, 8), 2));
@@ -257,7 +216,7 @@ TEST_CASE("winograd: plans that are none") {
 }
 
 TEST_CASE("winograd: a plan whose numbers were edited is refused, or computes the same") {
-  const ConvLayer layer = with_winograd_epilogue(winograd_sample(33, 6, 5, 8));
+  const ConvLayer layer = with_residual_and_silu(winograd_sample(33, 6, 5, 8));
   const Network network = network_of(layer);
   const Operator& op = network.operators.back();
   const Task task = task_of(network, op, check_batch());
