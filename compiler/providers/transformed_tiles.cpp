@@ -16,7 +16,7 @@ namespace {
 constexpr int kMaxTransformThreads = 768;
 constexpr int kMostSums = 128;       // of a thread
 constexpr int kMaxSideThreads = 32;  // transformed_tiles.def
-// Of threads that have rows of patches; with four points the assembler spills.
+// Points of a thread where threads have rows of patches: with four the assembler spills.
 constexpr int kMaxLinePoints = 2;
 constexpr int kMaxPatchRows = 4;  // conv_fft.cu
 

@@ -67,10 +67,10 @@ inline std::string check_plan_with(const char* provider, const burin::ConvLayer&
 inline bool offers(const char* provider, const burin::ConvLayer& layer, const char* choice, int value) {
   const burin::Network network = network_of(layer);
   const burin::Task task = task_of(network, network.operators.back(), {});
-  return std::ranges::any_of(
-      burin::find_provider(provider)->propose(task, {.count = 1000}), [&](const burin::Candidate& candidate) {
-        return burin::parse_template_plan(candidate.plan).integers.at(choice) == value;
-      });
+  return std::ranges::any_of(burin::find_provider(provider)->propose(task, {.count = 1000}),
+                             [&](const burin::Candidate& candidate) {
+                               return burin::parse_template_plan(candidate.plan).integers.at(choice) == value;
+                             });
 }
 
 }  // namespace burin_test

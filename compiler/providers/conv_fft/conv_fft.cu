@@ -35,7 +35,7 @@ constexpr double kCosines[] = {1,
                                0.38268343236508977173,
                                0.19509032201612826785,
                                0};
-// Of angles of less than half a turn.
+// Angles here are less than half a turn.
 template <u32 kAngle>
 constexpr double kRootCosine = kAngle <= kQuarterTurn ? kCosines[kAngle] : -kCosines[kHalfTurn - kAngle];
 template <u32 kAngle>

@@ -70,7 +70,7 @@ FilterTransform fft_filter(int rows, int cols, int side) {
 }
 
 double fft_error(const ConvLayer& layer, int side) {
-  // Of random layers with normally distributed weights, by simulation: docs/experiments.md.
+  // Random layers with normally distributed weights were simulated: docs/experiments.md.
   return transform_error(layer, side == 8 ? 3 : 3.5, false);
 }
 

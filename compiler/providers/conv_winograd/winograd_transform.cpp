@@ -46,7 +46,7 @@ FilterTransform winograd_filter(int tile) {
 }
 
 double winograd_error(const ConvLayer& layer, int tile) {
-  // Of random layers with normally distributed weights, by simulation: docs/experiments.md. Of 2x2 outputs one that
+  // Random layers with normally distributed weights were simulated: docs/experiments.md. Of 2x2 outputs one that
   // reads padding alone is exact: no transformed number that it adds up is of its neighbours.
   return transform_error(layer, tile == 2 ? 2.2 : 15, tile == 2);
 }
