@@ -101,6 +101,13 @@ struct BatchRange {
   int first = 1, last = 1;
 };
 
+// How the formats of a network's tensors are found where options leave them open.
+enum class FormatRule {
+  usual,      // they follow from the batch size and the precision
+  careful,    // by the models' estimates; other formats than the usual ones must gain what the models may be off by
+  estimated,  // by the models' estimates
+};
+
 struct CompileOptions {
   std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
   std::vector<std::string> cubin_archs;        // cubins for these alone; empty: for all
@@ -130,15 +137,16 @@ struct CompileOptions {
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
   // Of the inputs of convolutions, by their names: zeros that were counted, or made up.
   std::map<std::string, ActivationZeros> activation_zeros = {};
-  bool siblings = true;                      // convolutions with the same input may become one
-  std::set<int> siblings_apart = {};         // but not in these batch sizes' graphs, by measurement
-  bool libraries = true;                     // kernels may have calls of libraries
-  ElementType io = ElementType::f32;         // of a network's inputs and outputs, which are in nchw
-  Objective objective = Objective::time;     // of a network's kernels
-  std::optional<std::int64_t> memory_limit;  // bytes of device memory that a network may take
-  const KernelCache* cache = nullptr;        // where kernels that were compiled before are; null: there is none
-  int jobs = 0;                              // threads; 0: as many as there are processors
-  bool keep_ptx = true;                      // also of kernels with machine code for all architectures
+  bool siblings = true;                         // convolutions with the same input may become one
+  std::set<int> siblings_apart = {};            // but not in these batch sizes' graphs, by measurement
+  std::map<int, FormatRule> format_rules = {};  // of batch sizes, by measurement; of all others FormatRule::careful
+  bool libraries = true;                        // kernels may have calls of libraries
+  ElementType io = ElementType::f32;            // of a network's inputs and outputs, which are in nchw
+  Objective objective = Objective::time;        // of a network's kernels
+  std::optional<std::int64_t> memory_limit;     // bytes of device memory that a network may take
+  const KernelCache* cache = nullptr;           // where kernels that were compiled before are; null: there is none
+  int jobs = 0;                                 // threads; 0: as many as there are processors
+  bool keep_ptx = true;                         // also of kernels with machine code for all architectures
 
   const std::vector<std::string>& archs_of_cubins() const { return cubin_archs.empty() ? archs : cubin_archs; }
   // Those that the graph is simplified for.

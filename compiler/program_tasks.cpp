@@ -126,9 +126,10 @@ Task task_of(const Operator& op, const ConvLayer& layer, const TensorFormat& inp
                     options);
 }
 
-Task task_of(const Operator& op, const std::vector<std::int64_t>& input, const std::vector<std::int64_t>& output,
-             const TensorFormat& read, const TensorFormat& written, int batch, const CompileOptions& options) {
-  return task_alone(op, nullptr, {input}, output, read, written, batch, options);
+Task task_of(const Operator& op, const std::vector<std::vector<std::int64_t>>& inputs,
+             const std::vector<std::int64_t>& output, const TensorFormat& read, const TensorFormat& written, int batch,
+             const CompileOptions& options) {
+  return task_alone(op, nullptr, inputs, output, read, written, batch, options);
 }
 
 std::vector<Task> layer_tasks(const Network& network, const CompileOptions& options, int batch) {

@@ -24,9 +24,11 @@ Task task_of(const Operator& op, const ConvLayer& layer, int batch, const Compil
 Task task_of(const Operator& op, const ConvLayer& layer, const TensorFormat& input, const TensorFormat& output,
              int batch, const CompileOptions& options);
 
-// Another operator of one input, whose tensors have memory of their own. `op` must outlive the task.
-Task task_of(const Operator& op, const std::vector<std::int64_t>& input, const std::vector<std::int64_t>& output,
-             const TensorFormat& read, const TensorFormat& written, int batch, const CompileOptions& options);
+// Another operator, whose tensors have memory of their own, with the shapes of its inputs; what it reads beside the
+// first of them is as it writes. `op` must outlive the task.
+Task task_of(const Operator& op, const std::vector<std::vector<std::int64_t>>& inputs,
+             const std::vector<std::int64_t>& output, const TensorFormat& read, const TensorFormat& written, int batch,
+             const CompileOptions& options);
 
 // Each convolution and fully connected layer of a network by itself, in the formats of its tensors. `network` must
 // outlive the tasks.

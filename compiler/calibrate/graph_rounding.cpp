@@ -174,9 +174,9 @@ GraphRounding::GraphRounding(const Network& network, const CompileOptions& optio
       halves_(network.tensors.size(), false) {
   std::map<std::string, int> outputs;  // of the operators, whose tensors may be others once they are formatted
   for (const Operator& op : network.operators) outputs[op.name] = op.output;
-  std::vector<int> batches = options.batches;
-  if (stored == StoredHalves::where_possible) batches.push_back(kLeastImages);
-  for (const Network& graph : graphs_of(options.precisions, batches)) {
+  std::vector<Network> graphs = graphs_of(options.precisions);
+  if (stored == StoredHalves::where_possible) graphs.push_back(in_usual_formats(network, options, kLeastImages));
+  for (const Network& graph : graphs) {
     for (const Operator& op : graph.operators) {
       const auto known = outputs.find(op.name);
       if (known == outputs.end() || format_of(graph, op.output).element == ElementType::f32) continue;
@@ -187,12 +187,11 @@ GraphRounding::GraphRounding(const Network& network, const CompileOptions& optio
 }
 
 // Those of all batch sizes, each once.
-std::vector<Network> GraphRounding::graphs_of(const LayerPrecisions& precisions,
-                                              const std::vector<int>& batches) const {
+std::vector<Network> GraphRounding::graphs_of(const LayerPrecisions& precisions) const {
   CompileOptions options = options_;
   options.precisions = precisions;
   std::vector<Network> graphs;
-  for (const int batch : batches) {
+  for (const int batch : options_.batches) {
     Network made = in_formats(network_, options, batch);
     const auto is_same = [&](const Network& graph) {
       return std::ranges::equal(graph.tensors, made.tensors, {}, &Activations::format, &Activations::format);
@@ -295,7 +294,7 @@ void GraphRounding::find_overflows(const std::vector<double>& largest) {
 
 double GraphRounding::error(const LayerPrecisions& precisions) const {
   double worst = 0;
-  for (const Network& graph : graphs_of(precisions, options_.batches)) {
+  for (const Network& graph : graphs_of(precisions)) {
     const RoundedGraph rounded_graph(graph, options_, precisions);
     for (int image = 0; image < images_.count; ++image) {
       const std::vector<std::vector<double>> made = rounded_graph.run(inputs_of(image));

@@ -23,8 +23,8 @@ struct Overflow {
 };
 
 // Which tensors count as stored in half precision, where overflows and the errors of layers are looked for: those that
-// in_formats() stores so; or all that can be, since below kLeastImages it goes by estimates, which are others in
-// another graph of the same network.
+// in_formats() stores so; or those that in_usual_formats() stores so for many images as well, since in_formats() goes
+// by estimates, which are others in another graph of the same network.
 enum class StoredHalves { as_compiled, where_possible };
 
 // All arguments of the constructor must outlive it. Images are taken one at a time, so that memory is what one takes.
@@ -48,7 +48,7 @@ class GraphRounding {
   double error(const LayerPrecisions& precisions) const;
 
  private:
-  std::vector<Network> graphs_of(const LayerPrecisions& precisions, const std::vector<int>& batches) const;
+  std::vector<Network> graphs_of(const LayerPrecisions& precisions) const;
   std::vector<std::vector<double>> inputs_of(int image) const;
   void measure();
   void find_overflows(const std::vector<double>& largest);

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "compiler/choose/place_choice.h"
+#include "compiler/choose/format_choice.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/launch_time.h"
 #include "compiler/program_tasks.h"
@@ -179,8 +179,8 @@ Task formatted_task(const Operator& op, const ConvLayer& layer, const CompileOpt
   return task_of(op, layer, batch, tried);
 }
 
-ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const CompileOptions& options, int batch,
-                               bool is_free) {
+OperatorFormats formats_for(const Operator& op, const ConvLayer& layer, const CompileOptions& options, int batch,
+                            bool is_free) {
   const Task task = formatted_task(op, layer, options, batch, is_free);
   return {task.reads[0].format(), task.writes.format()};
 }
@@ -191,7 +191,7 @@ double pool_alone_us(const ConvShape& pooled, const TensorFormat& format, int ba
   const std::vector<std::int64_t> input = {pooled.out_channels, pooled.conv_h(), pooled.conv_w()};
   const TensorFormat written = can_take(op.kind, input, format, format) ? format : TensorFormat();
   const Task task =
-      task_of(op, input, {pooled.out_channels, pooled.out_h(), pooled.out_w()}, format, written, batch, options);
+      task_of(op, {input}, {pooled.out_channels, pooled.out_h(), pooled.out_w()}, format, written, batch, options);
   return best_us(quick_candidates(task));
 }
 
@@ -264,7 +264,7 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
 }
 
 // The least that us_of(task) says of a convolution in a network. Of few images in halves, what it reads and what it
-// writes may lie in places (choose_places()).
+// writes may lie in places (choose_formats()).
 template <typename UsOf>
 double least_us(const ConvLayer& layer, const CompileOptions& options, int batch, UsOf us_of) {
   const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
@@ -289,12 +289,60 @@ double quick_us(const ConvLayer& layer, const CompileOptions& options, int batch
   return least_us(layer, options, batch, [](const Task& task) { return best_us(quick_candidates(task)); });
 }
 
-// Those of few images that compute in places of halves.
-PlaceChoice places_of(const Network& network, const CompileOptions& options, int batch) {
-  const auto us_of = [&](const Operator& op, const ConvLayer& layer, const ConvolutionFormats& formats) {
-    return estimated_us(task_of(op, layer, formats.input, formats.output, batch, options), options);
+// What a convolution in a network may read and write, that which formats_for() says first. A provider that was asked
+// for computes so, or in places.
+std::vector<OperatorFormats> ways_of(const Operator& op, const ConvLayer& layer, const CompileOptions& options,
+                                     int batch) {
+  const bool is_free = has_free_layout(layer, options);
+  std::vector<OperatorFormats> ways = {formats_for(op, layer, options, batch, is_free)};
+  const bool is_asked = options.kernels.of(layer.name) != kAutoKind;
+  if (!is_free || (is_asked && batch >= kLeastImages)) return ways;
+  const auto add = [&](const OperatorFormats& formats) {
+    if (std::ranges::find(ways, formats) == ways.end()) ways.push_back(formats);
   };
-  return choose_places(network, options.precisions, options.jobs, us_of);
+  const Precision precision = options.precisions.of(layer.name);
+  const TensorFormat plain, places = {element_of(precision), TensorLayout::nchw8};
+  if (!is_asked) add({plain, plain});
+  if (is_half(precision) && batch < kLeastImages) {
+    for (const OperatorFormats& formats : {OperatorFormats{places, plain}, {plain, places}, {places, places}}) {
+      add(formats);
+    }
+  }
+  return ways;
+}
+
+FormatRule rule_of(const CompileOptions& options, int batch) {
+  const auto found = options.format_rules.find(batch);
+  return found == options.format_rules.end() ? FormatRule::careful : found->second;
+}
+
+// Of what the usual formats of many images take: in networks the kernels of plain tensors take some 1.3 times what
+// their models say, beside those of lines (docs/experiments.md). Else estimates are off by some percent.
+constexpr double kCarefulGain = 0.75, kEstimatedGain = 0.95;
+
+// What a choice of formats goes by: the models' estimates.
+FormatTimes format_times(const CompileOptions& options, int batch) {
+  FormatTimes times;
+  const double gain = rule_of(options, batch) == FormatRule::careful ? kCarefulGain : kEstimatedGain;
+  times.convolution = [&options, batch, gain](const Operator& op, const ConvLayer& layer,
+                                              const OperatorFormats& formats) {
+    const double us = estimated_us(task_of(op, layer, formats.input, formats.output, batch, options), options);
+    const bool is_usual =
+        batch < kLeastImages || formats == formats_for(op, layer, options, batch, has_free_layout(layer, options));
+    return is_usual ? us : us / gain;
+  };
+  times.other = [&options, batch](const Network& network, const Operator& op, const OperatorFormats& formats) {
+    std::vector<std::vector<std::int64_t>> inputs;
+    for (const int input : op.inputs) inputs.push_back(network.tensors[static_cast<std::size_t>(input)].shape);
+    const auto& output = network.tensors[static_cast<std::size_t>(op.output)].shape;
+    return best_us(quick_candidates(task_of(op, inputs, output, formats.input, formats.output, batch, options)));
+  };
+  times.conversion = [&options, batch](const std::vector<std::int64_t>& shape, const TensorFormat& from,
+                                       const TensorFormat& to) {
+    const Operator op{.name = "convert", .kind = Convert{}, .inputs = {}, .output = 0};
+    return best_us(quick_candidates(task_of(op, {shape}, shape, from, to, batch, options)));
+  };
+  return times;
 }
 
 // A layer that an option names must be there under its name.
@@ -373,7 +421,7 @@ bool filters_its_outputs(const ConvLayer& made, const ConvLayer& convolution, co
       const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
       return formats_for(op, layer, options, batch, has_free_layout(layer, options));
     };
-    const ConvolutionFormats together = formats(made);
+    const OperatorFormats together = formats(made);
     if (together.input != formats(convolution).input || together.output != formats(depthwise).output) return false;
     const double us = convolution_us(made, options, batch);
     const auto is_faster = [&](double (*part_us)(const ConvLayer&, const CompileOptions&, int)) {
@@ -392,6 +440,30 @@ bool is_excitation(const Excitation& made, const CompileOptions& options) {
   constexpr int kMostFeatures = 112;
   if (std::get<Squeeze>(made.squeeze.kind).features > kMostFeatures) return false;
   return std::ranges::none_of(made.parts, named) && options.plan.empty() && !options.skip_dead_tiles;
+}
+
+// The inputs and outputs of a network are what CompileOptions::io says.
+void set_ends(Network& network, const CompileOptions& options) {
+  if (network.separate || options.io == ElementType::f32) return;
+  for (const auto* ends : {&network.inputs, &network.outputs}) {
+    for (const int end : *ends)
+      network.tensors[static_cast<std::size_t>(end)].format = {options.io, TensorLayout::nchw};
+  }
+}
+
+// Those that are chosen, by operators' names, or where nothing is those that formats_for() says.
+Network formatted(Network network, const CompileOptions& options, int batch,
+                  const std::map<std::string, OperatorFormats>& chosen) {
+  const auto rounds = [](Precision precision) { return factors_of(precision) != FactorType::f32; };
+  const bool computes_plain = !options.precisions.any(is_half) && !options.precisions.any(rounds) &&
+                              options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
+                              options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
+  const bool separate = network.separate;
+  if (computes_plain && (separate || options.io == ElementType::f32)) return network;
+  const auto formats = [&](const Operator& op, const ConvLayer& layer) {
+    return formats_for(op, layer, options, batch, has_free_layout(layer, options) && !separate);
+  };
+  return assign_formats(std::move(network), formats, chosen).network;
 }
 
 }  // namespace
@@ -499,36 +571,26 @@ GraphChoices graph_choices(const CompileOptions& options) {
 }
 
 Network in_formats(Network network, const CompileOptions& options, int batch) {
-  const auto rounds = [](Precision precision) { return factors_of(precision) != FactorType::f32; };
-  const bool computes_plain = !options.precisions.any(is_half) && !options.precisions.any(rounds) &&
-                              options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
-                              options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
-  const bool separate = network.separate;
-  const bool plain_ends = separate || options.io == ElementType::f32;
-  if (computes_plain && plain_ends) return network;
-  if (!plain_ends) {
-    for (const auto* ends : {&network.inputs, &network.outputs}) {
-      for (const int end : *ends)
-        network.tensors[static_cast<std::size_t>(end)].format = {options.io, TensorLayout::nchw};
-    }
+  if (network.separate || options.layout || rule_of(options, batch) == FormatRule::usual) {
+    return in_usual_formats(std::move(network), options, batch);
   }
-  PlaceChoice places;
-  if (!separate && !options.layout && batch < kLeastImages) places = places_of(network, options, batch);
-  if (!places.exact) {
+  const FormatWays ways = [&](const Operator& op, const ConvLayer& layer) {
+    return ways_of(op, layer, options, batch);
+  };
+  set_ends(network, options);
+  const FormatChoice choice = choose_formats(network, ways, options.jobs, format_times(options, batch));
+  if (!choice.exact) {
     network.notes.push_back(fmt::format(
-        "{}: at batch {} too many tensors hang together for the best choice of those in nchw8 to be computed; "
+        "{}: at batch {} too many tensors hang together for the best choice of their formats to be computed; "
         "a good one was searched for",
         network.source, batch));
   }
-  return assign_formats(std::move(network),
-                        [&](const Operator& op, const ConvLayer& layer) {
-                          if (const auto found = places.formats.find(op.name); found != places.formats.end()) {
-                            return found->second;
-                          }
-                          const bool is_free = has_free_layout(layer, options) && !separate;
-                          return formats_for(op, layer, options, batch, is_free);
-                        })
-      .network;
+  return formatted(std::move(network), options, batch, choice.formats);
+}
+
+Network in_usual_formats(Network network, const CompileOptions& options, int batch) {
+  set_ends(network, options);
+  return formatted(std::move(network), options, batch, {});
 }
 
 }  // namespace burin

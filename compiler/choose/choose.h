@@ -57,8 +57,11 @@ GraphChoices graph_choices(const CompileOptions& options);
 inline constexpr int kLeastImages = 5;
 
 // The graph as programs of a batch size have it, each tensor in its format: the inputs and outputs of a network as
-// CompileOptions::io says. What CompileOptions leave open follows from the batch: in halves, eight images side by side
-// where there are as many and a provider computes so; for few images FP32, whose factors convolutions may round.
+// CompileOptions::io says. What CompileOptions leave open is what the models expect to be fastest, conversions counted
+// (compiler/choose/format_choice.h).
 Network in_formats(Network network, const CompileOptions& options, int batch);
+// The same where what is left open follows from the batch alone: in halves, eight images side by side where there are
+// as many and a provider computes so; for few images FP32, whose factors convolutions may round.
+Network in_usual_formats(Network network, const CompileOptions& options, int batch);
 
 }  // namespace burin

@@ -1,6 +1,6 @@
 // LeastSum: a value for each of several variables, such that what they cost together is the least. A cost depends on
 // one variable or on two. Pure arithmetic: what variables and values are, the caller knows
-// (compiler/choose/place_choice.h).
+// (compiler/choose/format_choice.h).
 #pragma once
 
 #include <cstdint>

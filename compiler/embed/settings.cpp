@@ -15,7 +15,7 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/providers/provider.h"
-#include "compiler/tune/time_siblings.h"
+#include "compiler/tune/time_graphs.h"
 #include "compiler/tune/tuned_network.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
@@ -56,14 +56,17 @@ CompileResult tune_and_compile(const Network& network, CompileOptions options, c
   check_options(network, options);
   check_can_measure(options.archs);
   // A timer keeps the networks of its last call loaded, so that this one ends with the call.
-  TimedSiblings siblings = time_siblings(network, options, watch.compiling, network_timer(options.archs));
-  options.siblings_apart = std::move(siblings.apart);
+  // What was calibrated is right in the formats that it was calibrated in.
+  TimedGraphs graphs =
+      time_graphs(network, options, !settings.calibration.empty(), watch.compiling, network_timer(options.archs));
+  options.siblings_apart = std::move(graphs.apart);
+  options.format_rules = std::move(graphs.formats);
   TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);
   options.tuned = std::move(tuned.kernels);
   const NetworkTimer time = network_timer(options.archs);
   CompileResult result = compile_tuned(network, std::move(options), tune_options, watch.compiling, time);
-  std::ranges::move(tuned.notes, std::back_inserter(siblings.notes));
-  result.notes.insert(result.notes.begin(), siblings.notes.begin(), siblings.notes.end());
+  std::ranges::move(tuned.notes, std::back_inserter(graphs.notes));
+  result.notes.insert(result.notes.begin(), graphs.notes.begin(), graphs.notes.end());
   return result;
 }
 

@@ -14,7 +14,8 @@ namespace {
 
 class FormatAssigner {
  public:
-  FormatAssigner(Network network, const FormatsOf& formats) : network_(std::move(network)), formats_(formats) {
+  FormatAssigner(Network network, const FormatsOf& formats, const std::map<std::string, OperatorFormats>& chosen)
+      : network_(std::move(network)), formats_(formats), chosen_(chosen) {
     for (const Operator& op : network_.operators) operator_names_.give(op.name);
     for (const Activations& tensor : network_.tensors) tensor_names_.give(tensor.name);
     if (network_.separate) {
@@ -37,7 +38,8 @@ class FormatAssigner {
   Activations& tensor_at(int tensor) { return network_.tensors[static_cast<std::size_t>(tensor)]; }
   const Activations& tensor_at(int tensor) const { return network_.tensors[static_cast<std::size_t>(tensor)]; }
 
-  ConvolutionFormats formats_of(const Operator& op) const {
+  OperatorFormats formats_of(const Operator& op) const {
+    if (const auto chosen = chosen_.find(op.name); chosen != chosen_.end()) return chosen->second;
     if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
       return formats_(op, network_.layers[static_cast<std::size_t>(convolution->layer)]);
     }
@@ -52,11 +54,11 @@ class FormatAssigner {
       channels.push_back(tensor_at(input).shape.front());
     }
     const bool parts = !first.is_loose() && can_be_parts(first.layout, channels);
-    return parts ? ConvolutionFormats{first, first} : ConvolutionFormats{};
+    return parts ? OperatorFormats{first, first} : OperatorFormats{};
   }
 
   // What can take its first input as it is made does so.
-  ConvolutionFormats formats_of_other(const Operator& op) const {
+  OperatorFormats formats_of_other(const Operator& op) const {
     if (std::holds_alternative<Convert>(op.kind)) return {};
     const TensorFormat first = made_in(op.inputs[0]);
     const auto can_write = [&](const TensorFormat& output) {
@@ -64,7 +66,7 @@ class FormatAssigner {
     };
     const bool plain = can_write({});
     if (can_write(first) && (!plain || is_read_in(op.output, first))) return {first, first};
-    return plain ? ConvolutionFormats{first, {}} : ConvolutionFormats{};
+    return plain ? OperatorFormats{first, {}} : OperatorFormats{};
   }
 
   // Whether all who read a tensor want it in the format: convolutions, and others that take it beside a tensor that was
@@ -85,7 +87,7 @@ class FormatAssigner {
   }
 
   void add(Operator op) {
-    const ConvolutionFormats formats = formats_of(op);
+    const OperatorFormats formats = formats_of(op);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const bool second = i > 0;
       const bool floats = second && std::holds_alternative<Excite>(op.kind);
@@ -148,6 +150,7 @@ class FormatAssigner {
 
   Network network_;
   const FormatsOf& formats_;
+  const std::map<std::string, OperatorFormats>& chosen_;
   std::set<int> outputs_;                                // whose format is the one that was asked for
   std::set<int> free_inputs_;                            // whose format is the one in which they are read
   std::map<int, std::vector<const Operator*>> readers_;  // of those that were not added yet
@@ -159,9 +162,10 @@ class FormatAssigner {
 
 }  // namespace
 
-Rewritten assign_formats(Network network, const FormatsOf& formats) {
+Rewritten assign_formats(Network network, const FormatsOf& formats,
+                         const std::map<std::string, OperatorFormats>& chosen) {
   if (!formats) return {std::move(network), 0};
-  return FormatAssigner(std::move(network), formats).run();
+  return FormatAssigner(std::move(network), formats, chosen).run();
 }
 
 }  // namespace burin

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 
 #include "ir/network.h"
@@ -145,17 +146,19 @@ using PassObserver = std::function<void(const std::string& pass, const Network& 
 // as it is.
 Network simplify(Network network, const PassObserver& observe = {}, const GraphChoices& choices = {});
 
-// What a convolution reads, and what it writes and adds.
-struct ConvolutionFormats {
+// What an operator reads, and what it writes; a convolution adds what is like its output.
+struct OperatorFormats {
   TensorFormat input, output;
+  bool operator==(const OperatorFormats&) const = default;
 };
-using FormatsOf = std::function<ConvolutionFormats(const Operator& op, const ConvLayer& layer)>;
+using FormatsOf = std::function<OperatorFormats(const Operator& op, const ConvLayer& layer)>;
 
 // Of a graph that is as simple as it gets, for the programs of a batch size: each tensor is in the format in which it
 // is made, and where it is read in another, a Convert stands. Convolutions have the formats that they are asked for, a
 // concat along the channels that of its parts if it is the same one, all others float32 in nchw. The inputs and outputs
 // of a network whose operators are not separate keep what they have: float32 in nchw, or loose halves. Without
-// `formats` nothing changes.
-Rewritten assign_formats(Network network, const FormatsOf& formats);
+// `formats` nothing changes. Operators that are `chosen`, by their names, whatever they are, have those formats.
+Rewritten assign_formats(Network network, const FormatsOf& formats,
+                         const std::map<std::string, OperatorFormats>& chosen = {});
 
 }  // namespace burin

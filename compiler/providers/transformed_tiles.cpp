@@ -225,8 +225,7 @@ double predict(const TransformedTiles& tiles, const ConvShape& shape, int batch,
   const double block_clocks =
       slowest + Cost::kOverlapLoss * (busy + intake + waiting - slowest) + epilogue + sent / Cost::kSentBytesPerClock;
   const double meeting = tiles.cluster_blocks == 1 ? 0 : arch.cluster_reduction_us;
-  const double work =
-      transform.caution * Cost::kCaution * clocks_us(of_multiprocessor * block_clocks * Cost::kClockLoss, arch);
+  const double work = Cost::kCaution * clocks_us(of_multiprocessor * block_clocks * Cost::kClockLoss, arch);
   return launch_time_us({.busy_us = work + meeting + Cost::kCautionUs,
                          .blocks = of_multiprocessor,
                          .resident = resident,

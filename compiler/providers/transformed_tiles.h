@@ -22,7 +22,6 @@ struct TileTransform {
   bool by_lines = false;   // threads have rows of a patch, and behind a barrier columns; else one has a whole patch
   double patch_cost = 0;   // of a word of a patch, in instructions: load, transform, store, and waiting
   double result_cost = 0;  // of a result, in instructions: transform, bias, activation, store
-  double caution = 1;      // factor of the time, for what no measurement has shown
 
   int words() const { return side * side; }  // of the points of a patch
   int points() const { return words() / point_words; }

@@ -59,9 +59,9 @@ Network graph_of(const Program& program, Network network) {
   };
   const auto formats = [&](const Operator& op, const ConvLayer&) {
     const auto found = steps.find(op.name);
-    if (found == steps.end()) return ConvolutionFormats{};
+    if (found == steps.end()) return OperatorFormats{};
     const Step& step = *found->second;
-    return ConvolutionFormats{program.buffer(step.reads.front()).format, program.buffer(step.writes).format};
+    return OperatorFormats{program.buffer(step.reads.front()).format, program.buffer(step.writes).format};
   };
   Network graph = prepare_graph(std::move(network), std::nullopt, {has_step, is_step, is_excitation, is_windowed});
   const auto set_ends = [&](const std::vector<int>& ends, const std::vector<const Buffer*>& buffers) {

@@ -260,13 +260,16 @@ def cells_of(rows):
 
 
 def faults_of(rows):
-    lines = []
+    """A line for each fault, with the first product that had it and how many had it."""
+    seen = {}
     for row in rows:
-        name = f"{row['layer']}, {row['sparsity']}, {row['precision']}, batch {row['batch']}"
-        if row["burin_fault"]:
-            lines.append(f"{name}: burin: {row['burin_fault']}")
-        lines += [f"{name}: {entry['name']}: {entry['fault']}" for entry in row["candidates"] if "fault" in entry]
-    return lines
+        product = f"{row['layer']}, {row['sparsity']}, {row['precision']}, batch {row['batch']}"
+        faults = [("burin", row["burin_fault"])] if row["burin_fault"] else []
+        faults += [(entry["name"], entry["fault"]) for entry in row["candidates"] if "fault" in entry]
+        for fault in faults:
+            seen.setdefault(fault, []).append(product)
+    more = lambda count: f", and {count - 1} more" if count > 1 else ""
+    return [f"{name}: {fault} ({products[0]}{more(len(products))})" for (name, fault), products in seen.items()]
 
 
 def report(document, markdown=False):

@@ -57,11 +57,10 @@ class Strategy:
 
 def burin_strategies(precision):
     """Of one precision, the choice first."""
-    def one(name, *options, tune=False):
-        return Strategy(name, precision, options, tune)
+    def one(name, *options):
+        return Strategy(name, precision, options)
 
-    made = [one(CHOICE), one("both, tuned", tune=True),
-            one("choice alone, by models", "--layout", "nchw"), one("choice alone, tuned", "--layout", "nchw", tune=True)]
+    made = [one(CHOICE), one("choice alone, by models", "--layout", "nchw")]
     if precision == "fp32":
         made += [one(f"all {kind}", "--kernels", kind) for kind in ("dense", "streamed", "winograd", "baked")]
         made += [one("layouts alone: all baked, nchw4", "--kernels", "baked", "--layout", "nchw4")]
@@ -78,6 +77,12 @@ def burin_strategies(precision):
     return made
 
 
+def tuned_strategies(precision):
+    """What takes minutes."""
+    return [Strategy("both, tuned", precision, (), tune=True),
+            Strategy("choice alone, tuned", precision, ("--layout", "nchw"), tune=True)]
+
+
 def torch_strategies(precision):
     made = []
     for form in ("plain", "fused"):
@@ -92,9 +97,10 @@ def torch_strategies(precision):
 
 
 def strategies_of(precisions, only, with_torch):
-    """FP32's are first, since PyTorch's FP32 is what outputs are compared with."""
+    """What is tuned comes last of a precision, so that a budget leaves out as few as it must."""
     made = [strategy for precision in sorted(precisions, key=PRECISIONS.index)
-            for strategy in [*burin_strategies(precision), *(torch_strategies(precision) if with_torch else [])]]
+            for strategy in [*burin_strategies(precision), *(torch_strategies(precision) if with_torch else []),
+                             *tuned_strategies(precision)]]
     return [one for one in made if not only or any(fnmatch.fnmatchcase(one.name, glob) for glob in only)]
 
 

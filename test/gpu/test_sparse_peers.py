@@ -328,10 +328,11 @@ class Table(unittest.TestCase):
     def test_report(self):
         bad = row("3x3.c", im2col=True, candidates=self.candidates, burin=None, burin_fault="exit code 4: no")
         bad["candidates"].append({"name": "Sputnik", "fault": "CudaSpmm failed with error 1"})
-        text = sparse_peers.report({"environment": {"device": "a GPU", "Sputnik": "not built"}, "rows": [bad]})
+        other = {**bad, "batch": 8, "burin_fault": ""}
+        text = sparse_peers.report({"environment": {"device": "a GPU", "Sputnik": "not built"}, "rows": [bad, other]})
         self.assertIn("3x3.c, im2col not counted", text)
-        self.assertIn("3x3.c, 0.9, fp32, batch 1: burin: exit code 4: no", text)
-        self.assertIn("3x3.c, 0.9, fp32, batch 1: Sputnik: CudaSpmm failed with error 1", text)
+        self.assertIn("burin: exit code 4: no (3x3.c, 0.9, fp32, batch 1)", text)
+        self.assertIn("Sputnik: CudaSpmm failed with error 1 (3x3.c, 0.9, fp32, batch 1, and 1 more)", text)
         self.assertIn("| 1x1.a | 0.9 | fp32 | 1 | 8.00 |", sparse_peers.report(
             {"environment": {}, "rows": [row(candidates=self.candidates)]}, markdown=True))
 

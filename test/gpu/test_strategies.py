@@ -50,7 +50,9 @@ class Choices(unittest.TestCase):
             self.assertEqual(made[0], strategies.Strategy(strategies.CHOICE, precision))
             alone = next(one for one in made if one.name == "choice alone, by models")
             self.assertEqual(alone.options, ("--layout", "nchw"))
-            self.assertEqual([one.name for one in made if one.tune], ["both, tuned", "choice alone, tuned"])
+            everything = strategies.strategies_of([precision], [], True)
+            self.assertEqual([one.name for one in everything[-2:]], ["both, tuned", "choice alone, tuned"])
+            self.assertEqual([one for one in everything if one.tune], everything[-2:])
 
     def test_layouts_alone_differ_from_one_kind_by_the_layout(self):
         for precision in ("fp32", "fp16"):
@@ -177,7 +179,7 @@ class Driver(ToolCase):
     def test_all_of_burins(self):
         result, document = self.run_it("--batch", "1,8")
         self.assertEqual(result.returncode, 1, result.stderr)  # Winograd failed
-        made = strategies.burin_strategies("fp32")
+        made = strategies.strategies_of(["fp32"], [], False)
         self.assertEqual(len(document["rows"]), 2 * len(made))
         failed = {entry["strategy"] for entry in document["rows"] if entry["fault"]}
         self.assertEqual(failed, {"all winograd"})

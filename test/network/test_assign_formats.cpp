@@ -31,7 +31,7 @@ constexpr TensorFormat kHalf = {ElementType::f16, TensorLayout::n2chw},
 
 Rewritten in_halves(Network network, const TensorFormat& format = kHalf) {
   return assign_formats(std::move(network),
-                        [&](const Operator&, const ConvLayer&) { return ConvolutionFormats{format, format}; });
+                        [&](const Operator&, const ConvLayer&) { return OperatorFormats{format, format}; });
 }
 
 // The operators in their order, by their names.
@@ -126,7 +126,7 @@ TEST_CASE("assign_formats: between halves of two images and of eight stands a pl
   const int a = graph.convolution(same_size("a", 2, 2), {x}), b = graph.convolution(same_size("b", 2, 2), {a});
   const Network network = graph.finish({b});
   const auto [formatted, conversions] = assign_formats(network, [](const Operator& op, const ConvLayer&) {
-    return op.name == "a" ? ConvolutionFormats{kEights, kEights} : ConvolutionFormats{kHalf, kHalf};
+    return op.name == "a" ? OperatorFormats{kEights, kEights} : OperatorFormats{kHalf, kHalf};
   });
   CHECK(verify(formatted) == std::vector<std::string>{});
   CHECK(conversions == 4);
@@ -335,7 +335,7 @@ TEST_CASE("assign_formats: separate layers are given their tensors as they want 
   REQUIRE(verify(network) == std::vector<std::string>{});
   const TensorFormat packed = {ElementType::f32, TensorLayout::nchw4};
   const auto [formatted, conversions] = assign_formats(network, [&](const Operator& op, const ConvLayer&) {
-    return op.name == "a" ? ConvolutionFormats{packed, {}} : ConvolutionFormats{kHalf, kHalf};
+    return op.name == "a" ? OperatorFormats{packed, {}} : OperatorFormats{kHalf, kHalf};
   });
   CHECK(verify(formatted) == std::vector<std::string>{});
   CHECK(conversions == 0);
@@ -369,7 +369,7 @@ Network with_ends(Network network, const TensorFormat& format) {
 }
 
 Rewritten in_floats(Network network) {
-  return assign_formats(std::move(network), [](const Operator&, const ConvLayer&) { return ConvolutionFormats{}; });
+  return assign_formats(std::move(network), [](const Operator&, const ConvLayer&) { return OperatorFormats{}; });
 }
 
 // Every tensor of loose halves is an input or an output, and verify() finds nothing.
@@ -432,7 +432,7 @@ TEST_CASE("assign_formats: what is rounded for the caller is not read again in a
   const int a = graph.convolution(same_size("a", 2, 2), {x}), b = graph.convolution(same_size("b", 2, 2), {a});
   const Network network = with_ends(graph.finish({a, b}), kLooseBf16);
   const auto [formatted, conversions] = assign_formats(network, [](const Operator& op, const ConvLayer&) {
-    return op.name == "a" ? ConvolutionFormats{} : ConvolutionFormats{kHalf, kHalf};
+    return op.name == "a" ? OperatorFormats{} : OperatorFormats{kHalf, kHalf};
   });
   check_loose(formatted, kLooseBf16);
   const auto op = std::ranges::find(formatted.operators, "b", &Operator::name);

@@ -23,9 +23,6 @@ class ConvFftProvider : public TransformedProvider {
   TileTransform transform(const ConvShape& shape, int side) const override {
     constexpr double kFinish = 5.7;     // of a result, as with Winograd's algorithm
     constexpr double kBackOfWord = 11;  // of a word of the sums: the transforms back
-    // The model's terms were fitted to conv_winograd, and no kernel of this provider has been measured: models alone
-    // take it where it is far ahead of all others.
-    constexpr double kCaution = 2;
     const int rows = side - shape.kernel_h + 1, cols = side - shape.kernel_w + 1;
     return {.side = side,
             .tile_rows = rows,
@@ -34,8 +31,7 @@ class ConvFftProvider : public TransformedProvider {
             .result_pitch = static_cast<int>(round_up(cols, kVectorWords)),
             .by_lines = true,
             .patch_cost = patch_cost(side),
-            .result_cost = kFinish + kBackOfWord * side * side / (rows * cols),
-            .caution = kCaution};
+            .result_cost = kFinish + kBackOfWord * side * side / (rows * cols)};
   }
   FilterTransform filter_transform(const ConvShape& shape, int side) const override {
     return fft_filter(shape.kernel_h, shape.kernel_w, side);

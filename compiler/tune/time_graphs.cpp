@@ -1,0 +1,130 @@
+#include "compiler/tune/time_graphs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "compiler/choose/choose.h"
+#include "compiler/compile.h"
+#include "compiler/program_graphs.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+constexpr int kTurnsOfGraphs = 11;
+constexpr double kWorthChanging = 0.99;  // of the time of what the models say; above that they stay right
+
+// A way to compile the network for one batch size, and its name in notes.
+struct Variant {
+  std::string name;
+  CompileOptions options;
+};
+
+class GraphTimer {
+ public:
+  GraphTimer(const Network& network, const std::function<void(const CompileProgress&)>& progress,
+             const NetworkTimer& time)
+      : network_(network), progress_(progress), time_(time) {}
+
+  // The number of the fastest, which is the first, what the models say, unless another is faster by a hundredth. Adds
+  // a note.
+  std::size_t fastest(int batch, const std::vector<Variant>& variants, std::vector<std::string>& notes) const {
+    try {
+      std::vector<TimedProgram> programs;
+      programs.reserve(variants.size());
+      for (const Variant& variant : variants) programs.push_back(compiled(variant.options));
+      const std::vector<double> us = time_(programs, kTurnsOfGraphs);
+      const auto least = static_cast<std::size_t>(std::ranges::min_element(us) - us.begin());
+      const std::size_t best = us.at(least) < kWorthChanging * us.at(0) ? least : 0;
+      std::vector<std::string> texts;
+      for (std::size_t i = 0; i < variants.size(); ++i) {
+        texts.push_back(
+            fmt::format("{:.1f} us {}{}", us.at(i), variants[i].name, i == best && i > 0 ? ", as it is packed" : ""));
+      }
+      notes.push_back(fmt::format("batch {}: the network takes {}", batch, fmt::join(texts, ", ")));
+      return best;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::device && error.kind() != ErrorKind::unsupported) throw;
+      notes.push_back(
+          fmt::format("batch {}: the network was not timed {}: {}", batch, variants.back().name, error.what()));
+      return 0;
+    }
+  }
+
+ private:
+  TimedProgram compiled(const CompileOptions& options) const {
+    auto package = std::make_shared<const Package>(compile_network(network_, options, progress_).package);
+    auto program = std::make_shared<const Program>(package->manifest.programs.front());
+    return {std::move(package), std::move(program)};
+  }
+
+  const Network& network_;
+  const std::function<void(const CompileProgress&)>& progress_;
+  const NetworkTimer& time_;
+};
+
+std::vector<Variant> with_and_without_siblings(const Network& network, const CompileOptions& joined, int batch) {
+  CompileOptions apart = joined;
+  apart.siblings = false;
+  const auto operators = [&](const CompileOptions& of) {
+    return prepare_graphs(network, of).of(batch).operators.size();
+  };
+  if (!joined.siblings || operators(joined) == operators(apart)) return {};
+  return {{"with the layers joined that the models join", joined}, {"with all of them apart", std::move(apart)}};
+}
+
+// Those of each rule whose tensors lie otherwise than those of the rules before.
+std::vector<Variant> in_each_format(const Network& network, const CompileOptions& options, int batch) {
+  std::vector<Variant> variants;
+  std::vector<Network> known;
+  const ProgramGraphs graphs = prepare_graphs(network, options);
+  for (const auto& [rule, name] : {std::pair(FormatRule::careful, "with tensors in the formats that the models choose"),
+                                   {FormatRule::usual, "in those that its batch size suggests"},
+                                   {FormatRule::estimated, "in those that seem the fastest"}}) {
+    CompileOptions ruled = options;
+    ruled.format_rules[batch] = rule;
+    Network formatted = in_formats(graphs.of(batch), ruled, batch);
+    const auto is_same = [&](const Network& other) {
+      return std::ranges::equal(formatted.tensors, other.tensors, {}, &Activations::format, &Activations::format);
+    };
+    if (std::ranges::any_of(known, is_same)) continue;
+    known.push_back(std::move(formatted));
+    variants.push_back({name, std::move(ruled)});
+  }
+  if (variants.size() == 1) variants.clear();
+  return variants;
+}
+
+}  // namespace
+
+TimedGraphs time_graphs(const Network& network, const CompileOptions& options, bool formats_are_fixed,
+                        const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time) {
+  TimedGraphs result;
+  if (network.separate || !options.asked_batches.empty() || options.chooses_together() || !options.makes_package()) {
+    return result;
+  }
+  const GraphTimer timer(network, progress, time);
+  for (const int batch : options.batches) {
+    CompileOptions of_batch = options;
+    of_batch.batches = {batch};
+    of_batch.dump_dir.reset();
+    if (const std::vector<Variant> variants = with_and_without_siblings(network, of_batch, batch); !variants.empty()) {
+      const std::size_t best = timer.fastest(batch, variants, result.notes);
+      if (best > 0) result.apart.insert(batch);
+      of_batch = variants[best].options;
+    }
+    if (formats_are_fixed) continue;
+    const std::vector<Variant> variants = in_each_format(network, of_batch, batch);
+    if (variants.empty()) continue;
+    if (const std::size_t best = timer.fastest(batch, variants, result.notes); best > 0) {
+      result.formats[batch] = variants[best].options.format_rules.at(batch);
+    }
+  }
+  return result;
+}
+
+}  // namespace burin

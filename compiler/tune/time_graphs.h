@@ -1,0 +1,30 @@
+// What estimates decide of a whole graph, by what whole networks take: whether convolutions with the same input are one
+// kernel, and in which formats tensors lie.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/options.h"
+#include "compiler/tune/network_timer.h"
+#include "ir/network.h"
+
+namespace burin {
+
+struct TimedGraphs {
+  std::set<int> apart;                // batch sizes for which siblings are better left apart
+  std::map<int, FormatRule> formats;  // of batch sizes for which another rule than the usual choice is faster
+  std::vector<std::string> notes;     // one for each comparison
+};
+
+// For each batch size for which the models join some convolutions, the network is compiled with them and without, with
+// the kernels that the models choose, and both are timed in turns; and likewise in the formats of each rule, where they
+// are others, unless `formats_are_fixed`. `network`: as it was imported. Batch sizes of one graph for a range, networks
+// of layers by themselves, and those that cannot be timed stay as the models say.
+TimedGraphs time_graphs(const Network& network, const CompileOptions& options, bool formats_are_fixed,
+                        const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time);
+
+}  // namespace burin

@@ -1,0 +1,433 @@
+// In which formats the tensors of a graph lie: held to all choices that there are.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/choose/choose.h"
+#include "compiler/choose/format_choice.h"
+#include "test/catch.h"
+#include "test/ir/small_network.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+constexpr double kNobody = std::numeric_limits<double>::infinity();
+
+ConvLayer pointwise(const std::string& name, bool residual = false, int channels = 8) {
+  ConvLayer layer;
+  layer.name = name;
+  layer.shape.in_channels = layer.shape.out_channels = channels;
+  layer.shape.kernel_h = layer.shape.kernel_w = 1;
+  layer.shape.epilogue.residual = residual;
+  layer.weights.assign(static_cast<std::size_t>(channels * channels), 0.5F);
+  return layer;
+}
+
+constexpr TensorFormat kPlain, kPlaces = {ElementType::f16, TensorLayout::nchw8},
+                               kLines = {ElementType::f16, TensorLayout::n8c8hw};
+
+LayerPrecisions in_fp16() {
+  LayerPrecisions precisions;
+  precisions.all = Precision::fp16;
+  return precisions;
+}
+
+bool is_places(const TensorFormat& format) { return format.layout == TensorLayout::nchw8; }
+
+// Each plain side takes as much as two of places.
+double rather_in_places(const Operator&, const ConvLayer&, const OperatorFormats& formats) {
+  return (is_places(formats.input) ? 1 : 2) + (is_places(formats.output) ? 1 : 2);
+}
+
+// The convolutions, each with what it reads and writes in places: "a -x b xx".
+std::string text_of(const Network& network, const std::map<std::string, OperatorFormats>& chosen) {
+  std::string text;
+  for (const Operator& op : network.operators) {
+    if (!std::holds_alternative<Convolution>(op.kind)) continue;
+    const auto found = chosen.find(op.name);
+    const OperatorFormats formats = found == chosen.end() ? OperatorFormats{} : found->second;
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : " ", op.name, is_places(formats.input) ? 'x' : '-',
+                        is_places(formats.output) ? 'x' : '-');
+  }
+  return text;
+}
+
+using ConvolutionTime = decltype(FormatTimes::convolution);
+
+// Plain tensors first, or in places on either side, or on both.
+std::vector<OperatorFormats> in_places(const Operator&, const ConvLayer&) {
+  return {{kPlain, kPlain}, {kPlaces, kPlain}, {kPlain, kPlaces}, {kPlaces, kPlaces}};
+}
+
+FormatTimes with_conversions(const ConvolutionTime& convolution, double conversion_us) {
+  const auto other = [](const Network&, const Operator&, const OperatorFormats&) { return 0.0; };
+  const auto conversion = [=](const std::vector<std::int64_t>&, const TensorFormat&, const TensorFormat&) {
+    return conversion_us;
+  };
+  return {convolution, other, conversion};
+}
+
+Network formatted_as(const Network& network, const FormatChoice& choice) {
+  const auto formats = [](const Operator&, const ConvLayer&) { return OperatorFormats{}; };
+  const Network formatted = assign_formats(network, formats, choice.formats).network;
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  return formatted;
+}
+
+int conversions_of(const Network& network) {
+  return static_cast<int>(std::ranges::count_if(
+      network.operators, [](const Operator& op) { return std::holds_alternative<Convert>(op.kind); }));
+}
+
+// Where a conversion costs more than anything.
+std::string chosen_for(const Network& network, const ConvolutionTime& time = rather_in_places,
+                       const FormatWays& ways = in_places) {
+  REQUIRE(verify(network).empty());
+  const FormatChoice choice = choose_formats(network, ways, 1, with_conversions(time, 1000));
+  CHECK(choice.exact);
+  CHECK(conversions_of(formatted_as(network, choice)) == 0);
+  return text_of(network, choice.formats);
+}
+
+}  // namespace
+
+TEST_CASE("choose_formats: between convolutions, not at the ends of the network") {
+  GraphBuilder graph;
+  const int x = graph.input({8, 4, 4});
+  int y = graph.convolution(pointwise("a"), {x});
+  y = graph.convolution(pointwise("b"), {y});
+  y = graph.convolution(pointwise("c"), {y});
+  const Network network = graph.finish({y});
+  CHECK(chosen_for(network) == "a -x b xx c x-");
+  const auto rather_plain = [](const Operator& op, const ConvLayer& layer, const OperatorFormats& formats) {
+    return 5 - rather_in_places(op, layer, formats);
+  };
+  CHECK(chosen_for(network, rather_plain) == "a -- b -- c --");
+  const auto plain_b = [](const Operator& op, const ConvLayer& layer) {
+    return op.name == "b" ? std::vector<OperatorFormats>{{}} : in_places(op, layer);
+  };
+  CHECK(chosen_for(network, rather_in_places, plain_b) == "a -- b -- c --");
+  const auto other_b = [](const Operator& op, const ConvLayer& layer) {
+    std::vector<OperatorFormats> ways = in_places(op, layer);
+    const auto to_bf16 = [](TensorFormat& format) {
+      if (is_places(format)) format.element = ElementType::bf16;
+    };
+    for (OperatorFormats& formats : ways) {
+      if (op.name != "b") continue;
+      to_bf16(formats.input);
+      to_bf16(formats.output);
+    }
+    return ways;
+  };
+  CHECK(chosen_for(network, rather_in_places, other_b) == "a -- b -- c --");
+  const auto never = [](const Operator&, const ConvLayer&) { return std::vector<OperatorFormats>{{}}; };
+  CHECK(chosen_for(network, rather_in_places, never) == "a -- b -- c --");
+}
+
+TEST_CASE("choose_formats: a conversion stands where it costs less than what it saves") {
+  GraphBuilder graph;
+  int y = graph.input({8, 4, 4});
+  y = graph.convolution(pointwise("a"), {y});
+  y = graph.add("added", Combine{Combination::add}, {y, graph.convolution(pointwise("b"), {y})});
+  y = graph.convolution(pointwise("c"), {y});
+  const Network network = graph.finish({graph.convolution(pointwise("d"), {y})});
+  REQUIRE(verify(network).empty());
+  const auto in_lines = [](const Operator&, const ConvLayer&) {
+    return std::vector<OperatorFormats>{{kLines, kLines}, {kPlain, kPlain}};
+  };
+  // a and b are as fast in either, c is slow in lines, d in plain tensors.
+  const auto time = [](const Operator& op, const ConvLayer&, const OperatorFormats& formats) {
+    const bool lines = formats.input == kLines;
+    return op.name == "c" ? (lines ? 9 : 1) : op.name == "d" ? (lines ? 1 : 9) : 2.0;
+  };
+  const auto chosen = [&](double conversion_us) {
+    const FormatChoice choice = choose_formats(network, in_lines, 1, with_conversions(time, conversion_us));
+    return std::pair(choice.us, conversions_of(formatted_as(network, choice)));
+  };
+  CHECK(chosen(3) == std::pair(2 + 2 + 1 + 1 + 2 * 3.0, 2));  // of what d reads, and of what it makes
+  CHECK(chosen(5) == std::pair(2 + 2 + 1 + 9.0, 0));
+}
+
+TEST_CASE("choose_formats: a part of a concatenation is converted on its way, and what several read once") {
+  GraphBuilder graph;
+  const int x = graph.input({8, 4, 4});
+  const int a = graph.convolution(pointwise("a"), {x}), b = graph.convolution(pointwise("b"), {x});
+  const int both = graph.add("both", Concat{0}, {a, b});
+  const int c = graph.convolution(pointwise("c", false, 16), {both}),
+            d = graph.convolution(pointwise("d", false, 16), {both});
+  const Network network =
+      graph.finish({graph.add("mean", GlobalAveragePool{}, {graph.add("sum", Combine{Combination::add}, {c, d})})});
+  REQUIRE(verify(network).empty());
+  const auto in_lines = [](const Operator&, const ConvLayer&) {
+    return std::vector<OperatorFormats>{{kLines, kLines}, {kPlain, kPlain}};
+  };
+  // b alone is slow in lines.
+  const auto time = [](const Operator& op, const ConvLayer&, const OperatorFormats& formats) {
+    const bool lines = formats.input == kLines;
+    return (op.name == "b") == lines ? 9.0 : 1.0;
+  };
+  const FormatChoice choice = choose_formats(network, in_lines, 1, with_conversions(time, 1));
+  const Network formatted = formatted_as(network, choice);
+  CHECK(choice.us == 6);  // the input for a, b's part
+  CHECK(conversions_of(formatted) == 2);
+  const auto& made = std::ranges::find(formatted.operators, "both", &Operator::name)->output;
+  CHECK(formatted.tensors[static_cast<std::size_t>(made)].format == kLines);
+}
+
+TEST_CASE("choose_formats: what is added lies as the output does, and what others read is plain") {
+  GraphBuilder graph;
+  const int x = graph.input({8, 4, 4});
+  const int a = graph.convolution(pointwise("a"), {x}), b = graph.convolution(pointwise("b"), {a});
+  const int c = graph.convolution(pointwise("c", true), {b, a});
+  const int d = graph.convolution(pointwise("d"), {graph.add("pool", Pool{.kernel_h = 2, .kernel_w = 2}, {c})});
+  const int mean = graph.add("mean", GlobalAveragePool{}, {d});
+  const Network network = graph.finish({mean});
+  CHECK(chosen_for(network) == "a -x b xx c xx d x-");
+}
+
+TEST_CASE("choose_formats: concatenations of whole places, and of others") {
+  for (const int channels : {8, 12}) {
+    GraphBuilder graph;
+    const int x = graph.input({channels, 4, 4});
+    const int a = graph.convolution(pointwise("a", false, channels), {x});
+    const int b = graph.convolution(pointwise("b", false, channels), {x});
+    const int both = graph.add("both", Concat{0}, {a, b});
+    const Network network = graph.finish({graph.convolution(pointwise("c", false, 2 * channels), {both})});
+    CHECK(chosen_for(network) == (channels == 8 ? "a -x b -x c x-" : "a -- b -- c --"));
+  }
+}
+
+TEST_CASE("choose_formats: a tensor stays plain where a convolution has no kernel for it") {
+  GraphBuilder graph;
+  int y = graph.input({8, 4, 4});
+  for (const char* name : {"a", "b", "c", "d"}) y = graph.convolution(pointwise(name), {y});
+  const Network network = graph.finish({y});
+  const auto nobody_reads_c = [](const Operator& op, const ConvLayer& layer, const OperatorFormats& formats) {
+    return op.name == "c" && is_places(formats.input) ? kNobody : rather_in_places(op, layer, formats);
+  };
+  CHECK(chosen_for(network, nobody_reads_c) == "a -x b x- c -x d x-");
+  const auto nobody = [](const Operator& op, const ConvLayer& layer, const OperatorFormats& formats) {
+    const bool plain = !is_places(formats.input) && !is_places(formats.output);
+    return plain ? rather_in_places(op, layer, formats) : kNobody;
+  };
+  CHECK(chosen_for(network, nobody) == "a -- b -- c -- d --");
+}
+
+namespace {
+
+// A graph of convolutions, pools, functions and sums with times of its own.
+struct RandomChoice {
+  Network network;
+  std::map<std::string, std::vector<OperatorFormats>> ways;  // of the convolutions
+  std::map<std::string, std::map<std::string, double>> us;   // of all operators, by formats
+  std::map<std::string, double> conversion_us;               // by both formats
+
+  static std::string key(const OperatorFormats& formats) {
+    return to_string(formats.input) + " " + to_string(formats.output);
+  }
+  double time_of(const Operator& op, const OperatorFormats& formats) const { return us.at(op.name).at(key(formats)); }
+  // Between halves in two layouts stands a plain copy.
+  double conversion_of(const TensorFormat& from, const TensorFormat& to) const {
+    if (from == to) return 0;
+    if (can_convert(from, to)) return conversion_us.at(key({from, to}));
+    return conversion_us.at(key({from, {}})) + conversion_us.at(key({{}, to}));
+  }
+  FormatTimes times() const {
+    return {
+        [this](const Operator& op, const ConvLayer&, const OperatorFormats& formats) { return time_of(op, formats); },
+        [this](const Network&, const Operator& op, const OperatorFormats& formats) { return time_of(op, formats); },
+        [this](const std::vector<std::int64_t>&, const TensorFormat& from, const TensorFormat& to) {
+          REQUIRE(can_convert(from, to));
+          return conversion_of(from, to);
+        }};
+  }
+};
+
+const std::vector<TensorFormat> kFormats = {kPlain, kPlaces, kLines};
+// The ways of convolutions that there are kernels for.
+const std::vector<OperatorFormats> kAllWays = {
+    {kLines, kLines}, {kPlain, kPlain}, {kPlaces, kPlaces}, {kPlaces, kPlain}, {kPlain, kPlaces}};
+
+RandomChoice random_choice(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto draw = [&](int low, int high) { return low + static_cast<int>(random() % (high - low + 1)); };
+  RandomChoice made;
+  GraphBuilder graph;
+  std::vector<int> tensors = {graph.input({8, 4, 4})};
+  const int count = draw(2, 6);
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "c" + std::to_string(i);
+    const int read = tensors[static_cast<std::size_t>(draw(std::max(0, i - 2), i))];
+    const int added = tensors[static_cast<std::size_t>(draw(0, i))];
+    const int kind = i + 1 == count ? 0 : draw(0, 7);
+    if (kind < 4) {
+      const bool residual = kind == 0;
+      std::vector<int> inputs = {read};
+      if (residual) inputs.push_back(added);
+      tensors.push_back(graph.convolution(pointwise(name, residual), inputs));
+      for (const OperatorFormats& way : kAllWays) {
+        if (made.ways[name].empty() || draw(0, 3) > 0) made.ways[name].push_back(way);
+      }
+      std::ranges::shuffle(made.ways[name], random);
+    } else if (kind == 4) {
+      tensors.push_back(graph.add(
+          name, Pool{.kernel_h = 3, .kernel_w = 3, .stride_h = 1, .stride_w = 1, .pad = {1, 1, 1, 1}}, {read}));
+    } else if (kind == 5) {
+      tensors.push_back(graph.add(name, Elementwise{ElementFunction::relu}, {read}));
+    } else {
+      tensors.push_back(graph.add(name, Combine{Combination::add}, {read, added}));
+    }
+    // Operators that have no choice are not counted: a convolution of one way, and others that nobody gives halves.
+    const bool is_counted = kind >= 4 || made.ways[name].size() > 1;
+    for (const TensorFormat& from : kFormats) {
+      for (const TensorFormat& to : kFormats) {
+        const bool is_free = !is_counted || (kind >= 4 && from.is_plain());
+        made.us[name][RandomChoice::key({from, to})] = is_free ? 0 : draw(10, 40) / 10.0;
+      }
+    }
+  }
+  for (const TensorFormat& from : kFormats) {
+    for (const TensorFormat& to : kFormats) made.conversion_us[RandomChoice::key({from, to})] = draw(1, 12) / 10.0;
+  }
+  made.network = graph.finish({tensors.back()});
+  return made;
+}
+
+// The ways of any operator where its output is made in `written`.
+std::vector<OperatorFormats> ways_of(const RandomChoice& of, const Operator& op, const TensorFormat& written) {
+  std::vector<OperatorFormats> ways;
+  if (std::holds_alternative<Convolution>(op.kind)) {
+    ways = of.ways.at(op.name);
+  } else {
+    for (const TensorFormat& format : kFormats) {
+      if (can_take(op.kind, {8, 4, 4}, format, format)) ways.push_back({format, format});
+    }
+  }
+  std::erase_if(ways, [&](const OperatorFormats& way) { return way.output != written; });
+  return ways;
+}
+
+// The least of all choices: a format for each tensor, and a set of formats in which it is there for its readers.
+double least_us(const RandomChoice& of) {
+  const Network& network = of.network;
+  const std::size_t tensors = network.tensors.size();
+  std::vector<std::size_t> made(tensors, 0);
+  const auto format = [&](int tensor) { return kFormats[made[static_cast<std::size_t>(tensor)]]; };
+  // What its readers take, and the conversions, at least.
+  const auto least_of = [&](int tensor) {
+    double least = kNobody;
+    for (unsigned set = 1; set < 1U << kFormats.size(); ++set) {
+      const auto is_there = [&](const TensorFormat& wanted) {
+        return (set >> (std::ranges::find(kFormats, wanted) - kFormats.begin()) & 1U) != 0;
+      };
+      double us = tensor == network.outputs.front() && !is_there(kPlain) ? kNobody : 0;
+      for (const TensorFormat& to : kFormats) us += is_there(to) ? of.conversion_of(format(tensor), to) : 0;
+      for (const Operator& op : network.operators) {
+        if (op.inputs.size() > 1 && op.inputs[1] == tensor && !is_there(format(op.output))) us = kNobody;
+        if (op.inputs[0] != tensor) continue;
+        double fastest = kNobody;
+        for (const OperatorFormats& way : ways_of(of, op, format(op.output))) {
+          if (is_there(way.input)) fastest = std::min(fastest, of.time_of(op, way));
+        }
+        us += fastest;
+      }
+      least = std::min(least, us);
+    }
+    return least;
+  };
+  const auto is_used = [&](int tensor) {
+    return tensor == network.outputs.front() || std::ranges::any_of(network.operators, [&](const Operator& op) {
+             return std::ranges::find(op.inputs, tensor) != op.inputs.end();
+           });
+  };
+  double least = kNobody;
+  while (true) {
+    if (format(network.inputs.front()).is_plain()) {
+      double us = 0;
+      for (std::size_t i = 0; i < tensors; ++i) us += is_used(static_cast<int>(i)) ? least_of(static_cast<int>(i)) : 0;
+      least = std::min(least, us);
+    }
+    std::size_t digit = 0;
+    while (digit < tensors && ++made[digit] == kFormats.size()) made[digit++] = 0;
+    if (digit == tensors) return least;
+  }
+}
+
+// What the operators of a graph take in the formats that their tensors have.
+double us_of(const RandomChoice& of, const Network& formatted) {
+  double us = 0;
+  for (const Operator& op : formatted.operators) {
+    const auto format = [&](int tensor) { return formatted.tensors[static_cast<std::size_t>(tensor)].format; };
+    const OperatorFormats formats = {format(op.inputs[0]), format(op.output)};
+    us += std::holds_alternative<Convert>(op.kind) ? of.conversion_of(formats.input, formats.output)
+                                                   : of.time_of(op, formats);
+  }
+  return us;
+}
+
+}  // namespace
+
+TEST_CASE("choose_formats: on small random graphs the best of all choices") {
+  constexpr int kGraphs = 200;
+  int mixed = 0, converted = 0, compared = 0;
+  for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
+    INFO("graph " << seed);
+    const RandomChoice of = random_choice(seed);
+    if (!verify(of.network).empty()) continue;  // an operator that nobody reads
+    const FormatWays ways = [&](const Operator& op, const ConvLayer&) { return of.ways.at(op.name); };
+    const FormatChoice chosen = choose_formats(of.network, ways, 1, of.times());
+    if (chosen.formats.empty()) continue;
+    ++compared;
+    CHECK(chosen.exact);
+    CHECK(chosen.us == Approx(least_us(of)));
+    const Network formatted = formatted_as(of.network, chosen);
+    // A plain copy between two layouts serves all who read it.
+    CHECK(us_of(of, formatted) <= chosen.us + 1e-9);
+    converted += conversions_of(formatted) > 0 ? 1 : 0;
+    std::set<std::string> formats;
+    for (const Activations& tensor : formatted.tensors) formats.insert(to_string(tensor.format));
+    mixed += formats.size() == kFormats.size() ? 1 : 0;
+  }
+  CHECK(compared >= kGraphs / 2);
+  CHECK(mixed >= kGraphs / 20);
+  CHECK(converted >= kGraphs / 8);
+}
+
+// Concatenations of what convolutions make of all concatenations before: any two hang together.
+TEST_CASE("choose_formats: where tensors hang together in too many ways it has searched, and a note says so") {
+  constexpr int kTensors = 22;
+  GraphBuilder graph;
+  std::vector<int> tensors = {graph.convolution(pointwise("stem"), {graph.input({8, 4, 4})})};
+  for (int i = 1; i < kTensors; ++i) {
+    std::vector<int> parts;
+    for (int j = 0; j < i; ++j) {
+      const int channels = 8 * std::max(j, 1);
+      ConvLayer layer = pointwise(fmt::format("c{}_{}", i, j), false, channels);
+      layer.shape.out_channels = 8;
+      layer.weights.resize(static_cast<std::size_t>(8 * channels));
+      parts.push_back(graph.convolution(layer, {tensors[static_cast<std::size_t>(j)]}));
+    }
+    tensors.push_back(i == 1 ? parts.front() : graph.add(fmt::format("all{}", i), Concat{0}, parts));
+  }
+  const int channels = 8 * (kTensors - 1);
+  const Network network = graph.finish({graph.convolution(pointwise("end", false, channels), {tensors.back()})});
+  REQUIRE(verify(network).empty());
+  const FormatChoice chosen = choose_formats(network, in_places, 1, with_conversions(rather_in_places, 1000));
+  CHECK_FALSE(chosen.exact);
+  const auto is_found = [](const auto& formats) { return is_places(formats.second.input); };
+  CHECK(std::ranges::count_if(chosen.formats, is_found) > static_cast<int>(network.layers.size()) / 2);
+
+  CompileOptions options;
+  options.archs = {"sm_90"};
+  options.precisions = in_fp16();
+  const Network formatted = in_formats(network, options, 1);
+  REQUIRE(formatted.notes.size() == 1);
+  CHECK(formatted.notes.front().find("at batch 1 too many tensors hang together") != std::string::npos);
+}

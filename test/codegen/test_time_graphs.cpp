@@ -1,0 +1,188 @@
+// Layers that the models join are left apart, and tensors lie in other formats, where the whole network is faster so.
+#include "compiler/tune/time_graphs.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "compiler/choose/choose.h"
+#include "compiler/program_graphs.h"
+#include "ir/error.h"
+#include "test/catch.h"
+#include "test/ir/random_layers.h"
+#include "test/ir/small_network.h"
+#include "test/thrown.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+// The end of a fire module: one launch of the two is estimated to be faster than two.
+Network two_siblings() {
+  ConvShape shape;
+  shape.in_channels = 16, shape.out_channels = 8;
+  shape.in_h = shape.in_w = 8;
+  ConvShape wide = shape;
+  wide.kernel_h = wide.kernel_w = 3;
+  wide.pad = {1, 1, 1, 1};
+  GraphBuilder graph;
+  const int input = graph.input({16, 8, 8}, "x");
+  const int left = graph.convolution(make_layer("left", shape, 0.3), {input});
+  const int right = graph.convolution(make_layer("right", wide, 0.3), {input});
+  Network network = graph.finish({graph.add("both", Concat{}, {left, right})});
+  network.source = "fire.onnx";
+  return network;
+}
+
+CompileOptions two_sizes() {
+  CompileOptions options;
+  options.batches = {1, 2};
+  options.jobs = 2;
+  return options;
+}
+
+std::size_t operators_of(const CompileOptions& options, int batch) {
+  return prepare_graphs(two_siblings(), options).of(batch).operators.size();
+}
+
+}  // namespace
+
+TEST_CASE("siblings: they stay apart for the batch sizes for which the network is faster so") {
+  CompileOptions options = two_sizes();
+  const std::size_t joined = operators_of(options, 1);
+  std::vector<int> timed;
+  const auto time = [&](std::span<const TimedProgram> programs, int) {
+    REQUIRE(programs.size() == 2);
+    CHECK(programs[0].program->steps.size() < programs[1].program->steps.size());
+    CHECK(verify(*programs[0].package).empty());
+    const int batch = programs[0].program->batch;
+    CHECK(programs[1].program->batch == batch);
+    timed.push_back(batch);
+    return std::vector<double>{10.0, batch == 1 ? 9.95 : 8.0};  // half a percent is not worth a change
+  };
+  const TimedGraphs siblings = time_graphs(two_siblings(), options, false, {}, time);
+  CHECK(timed == std::vector<int>{1, 2});
+  CHECK(siblings.apart == std::set<int>{2});
+  REQUIRE(siblings.notes.size() == 2);
+  CHECK_THAT(siblings.notes[0], Contains("batch 1: ") && Contains("10.0 us with the layers joined") &&
+                                    Contains("9.9") && !Contains("packed"));
+  CHECK_THAT(siblings.notes[1], Contains("8.0 us with all of them apart, as it is packed"));
+  options.siblings_apart = siblings.apart;
+  CHECK(operators_of(options, 1) == joined);
+  CHECK(operators_of(options, 2) > joined);
+  options.batches = {2};
+  CHECK(operators_of(options, 2) > joined);
+}
+
+TEST_CASE("siblings: where nothing can be joined, or asked, nothing is timed") {
+  const auto never = [](std::span<const TimedProgram>, int) -> std::vector<double> {
+    throw std::logic_error("there is nothing to compare");
+  };
+  CompileOptions options = two_sizes();
+  options.siblings = false;
+  CHECK(time_graphs(two_siblings(), options, false, {}, never).notes.empty());
+  options = two_sizes();
+  options.asked_batches = {1, 2};
+  CHECK(time_graphs(two_siblings(), options, false, {}, never).notes.empty());
+  GraphBuilder graph;
+  ConvShape shape;
+  shape.in_channels = 16, shape.out_channels = 8;
+  shape.in_h = shape.in_w = 8;
+  const int output = graph.convolution(make_layer("alone", shape, 0.3), {graph.input({16, 8, 8}, "x")});
+  const Network one = graph.finish({output});
+  CHECK(time_graphs(one, two_sizes(), false, {}, never).notes.empty());
+}
+
+TEST_CASE("siblings: a network that cannot be timed stays as the models say") {
+  const auto lost = [](std::span<const TimedProgram>, int) -> std::vector<double> {
+    fail(ErrorKind::device, "cuMemAlloc: out of memory");
+  };
+  const TimedGraphs siblings = time_graphs(two_siblings(), two_sizes(), false, {}, lost);
+  CHECK(siblings.apart.empty());
+  REQUIRE(siblings.notes.size() == 2);
+  CHECK_THAT(siblings.notes[0], Contains("was not timed") && Contains("out of memory"));
+  const auto broken = [](std::span<const TimedProgram>, int) -> std::vector<double> {
+    fail(ErrorKind::internal, "broken");
+  };
+  CHECK_THAT(BURIN_THROWN(internal, time_graphs(two_siblings(), two_sizes(), false, {}, broken)).text,
+             Contains("broken"));
+}
+
+namespace {
+
+// A first layer, which is better off in plain tensors, and one whose zeros lines ignore.
+Network in_tf32() {
+  ConvShape shape;
+  shape.in_channels = 16, shape.out_channels = 64;
+  shape.in_h = shape.in_w = 28;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.pad = {1, 1, 1, 1};
+  ConvShape second = shape;
+  second.in_channels = 64;
+  GraphBuilder graph;
+  int y = graph.input({16, 28, 28}, "x");
+  y = graph.convolution(make_layer("first", shape, 0.9), {y});
+  y = graph.convolution(make_layer("second", second, 0.005), {y});
+  Network network = graph.finish({graph.add("mean", GlobalAveragePool{}, {y})});
+  network.source = "net.onnx";
+  return network;
+}
+
+CompileOptions of_eight() {
+  CompileOptions options;
+  options.archs = {"sm_90"};
+  options.batches = {8};
+  options.jobs = 2;
+  options.precisions.all = Precision::tf32;
+  return options;
+}
+
+std::string formats_of(const CompileOptions& options) {
+  std::string text;
+  for (const Activations& tensor : in_formats(in_tf32(), options, 8).tensors) {
+    text += (text.empty() ? "" : " ") + std::string(to_string(tensor.format.layout));
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("formats: the rule that makes the whole network fastest is taken") {
+  CompileOptions options = of_eight();
+  std::map<FormatRule, std::string> texts;
+  for (const FormatRule rule : {FormatRule::careful, FormatRule::usual, FormatRule::estimated}) {
+    options.format_rules[8] = rule;
+    texts[rule] = formats_of(options);
+  }
+  CHECK(texts[FormatRule::usual] == "nchw n4c8hw n4c8hw nchw n4c8hw");
+  REQUIRE(texts[FormatRule::careful] != texts[FormatRule::usual]);
+  std::set<std::string> unlike;
+  for (const auto& [rule, text] : texts) unlike.insert(text);
+  const std::size_t count = unlike.size();
+  options = of_eight();
+  CHECK(formats_of(options) == texts[FormatRule::careful]);
+
+  // The second of those that are timed is the usual one.
+  for (const double usual_us : {9.95, 8.0}) {
+    const auto time = [&](std::span<const TimedProgram> programs, int) {
+      REQUIRE(programs.size() == count);
+      std::vector<double> us(count, 10.0);
+      us[1] = usual_us;
+      return us;
+    };
+    const TimedGraphs timed = time_graphs(in_tf32(), of_eight(), false, {}, time);
+    REQUIRE(timed.notes.size() == 1);
+    CHECK(timed.formats.size() == (usual_us < 9 ? 1 : 0));
+    if (usual_us < 9) CHECK(timed.formats.at(8) == FormatRule::usual);
+    CHECK_THAT(timed.notes[0], Contains("10.0 us with tensors in the formats that the models choose") &&
+                                   Contains("us in those that its batch size suggests"));
+  }
+  const auto never = [](std::span<const TimedProgram>, int) -> std::vector<double> {
+    throw std::logic_error("nothing is to be compared");
+  };
+  CHECK(time_graphs(in_tf32(), of_eight(), true, {}, never).notes.empty());
+  options = of_eight();
+  options.layout = TensorLayout::nchw;
+  CHECK(time_graphs(in_tf32(), options, false, {}, never).notes.empty());
+}
