@@ -12,6 +12,7 @@
 #include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/network/memory_plan.h"
+#include "compiler/network/passes.h"
 #include "compiler/observer.h"
 #include "compiler/program_tasks.h"
 #include "ir/derive_form.h"
@@ -92,7 +93,7 @@ class PlannedSteps {
     notes_.insert(notes_.end(), made.notes.begin() + static_cast<std::ptrdiff_t>(graph.notes.size()), made.notes.end());
     if (std::exchange(last_graph_, &graph) == &graph) {
       const Network& last = networks_.back();
-      if (std::ranges::equal(last.tensors, made.tensors, {}, &Activations::format, &Activations::format)) return last;
+      if (has_same_formats(last, made)) return last;
     }
     return networks_.emplace_back(std::move(made));
   }

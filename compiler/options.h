@@ -104,8 +104,9 @@ struct BatchRange {
 // How the formats of a network's tensors are found where options leave them open.
 enum class FormatRule {
   usual,      // they follow from the batch size and the precision
-  careful,    // by the models' estimates; other formats than the usual ones must gain what the models may be off by
-  estimated,  // by the models' estimates
+  careful,    // estimates decide, and of many images other formats than the usual ones must gain what models may be off
+              // by
+  estimated,  // estimates decide, and of many images others must gain a twentieth
 };
 
 struct CompileOptions {
@@ -139,7 +140,7 @@ struct CompileOptions {
   std::map<std::string, ActivationZeros> activation_zeros = {};
   bool siblings = true;                         // convolutions with the same input may become one
   std::set<int> siblings_apart = {};            // but not in these batch sizes' graphs, by measurement
-  std::map<int, FormatRule> format_rules = {};  // of batch sizes, by measurement; of all others FormatRule::careful
+  std::map<int, FormatRule> format_rules = {};  // of batch sizes, by measurement; others have usual_rule()
   bool libraries = true;                        // kernels may have calls of libraries
   ElementType io = ElementType::f32;            // of a network's inputs and outputs, which are in nchw
   Objective objective = Objective::time;        // of a network's kernels

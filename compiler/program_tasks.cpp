@@ -82,8 +82,8 @@ Task task_of(const Network& network, const Program& program, const Step& step, c
 
 namespace {
 
-// An operator whose tensors have memory of their own; a residual is in the format of the output. `layer`: of a
-// convolution.
+// An operator whose tensors have memory of their own; a residual is in the format of the output, what excites an image
+// is plain. `layer`: of a convolution.
 Task task_alone(const Operator& op, const ConvLayer* layer, const std::vector<std::vector<std::int64_t>>& inputs,
                 const std::vector<std::int64_t>& output, const TensorFormat& read, const TensorFormat& written,
                 int batch, const CompileOptions& options) {
@@ -95,7 +95,8 @@ Task task_alone(const Operator& op, const ConvLayer* layer, const std::vector<st
   task.output = output;
   task.reads = {whole_tensor(TensorRole::input, inputs[0], read.element, read.layout)};
   if (inputs.size() > 1) {
-    task.reads.push_back(whole_tensor(TensorRole::residual, inputs[1], written.element, written.layout));
+    const TensorFormat second = std::holds_alternative<Excite>(op.kind) ? TensorFormat() : written;
+    task.reads.push_back(whole_tensor(TensorRole::residual, inputs[1], second.element, second.layout));
   }
   task.writes = whole_tensor(TensorRole::output, output, written.element, written.layout);
   if (layer != nullptr) set_convolution(task, *layer, options);

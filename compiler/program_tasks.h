@@ -25,7 +25,7 @@ Task task_of(const Operator& op, const ConvLayer& layer, const TensorFormat& inp
              int batch, const CompileOptions& options);
 
 // Another operator, whose tensors have memory of their own, with the shapes of its inputs; what it reads beside the
-// first of them is as it writes. `op` must outlive the task.
+// first of them is as it writes, of Excite plain. `op` must outlive the task.
 Task task_of(const Operator& op, const std::vector<std::vector<std::int64_t>>& inputs,
              const std::vector<std::int64_t>& output, const TensorFormat& read, const TensorFormat& written, int batch,
              const CompileOptions& options);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/choose/choose.h"
+#include "compiler/network/passes.h"
 #include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
 #include "ir/element_type.h"
@@ -193,9 +194,7 @@ std::vector<Network> GraphRounding::graphs_of(const LayerPrecisions& precisions)
   std::vector<Network> graphs;
   for (const int batch : options_.batches) {
     Network made = in_formats(network_, options, batch);
-    const auto is_same = [&](const Network& graph) {
-      return std::ranges::equal(graph.tensors, made.tensors, {}, &Activations::format, &Activations::format);
-    };
+    const auto is_same = [&](const Network& graph) { return has_same_formats(graph, made); };
     if (std::ranges::none_of(graphs, is_same)) graphs.push_back(std::move(made));
   }
   return graphs;

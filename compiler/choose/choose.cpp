@@ -140,7 +140,7 @@ std::vector<Candidate> quick_candidates(const Task& task,
   return candidates;
 }
 
-// Whether a layer's tensors in a network follow from the batch size.
+// Whether it is open in which formats a layer's tensors lie in a network.
 bool has_free_layout(const ConvLayer& layer, const CompileOptions& options) {
   return factors_of(options.precisions.of(layer.name)) != FactorType::f32 && !options.layout;
 }
@@ -313,11 +313,12 @@ std::vector<OperatorFormats> ways_of(const Operator& op, const ConvLayer& layer,
 
 FormatRule rule_of(const CompileOptions& options, int batch) {
   const auto found = options.format_rules.find(batch);
-  return found == options.format_rules.end() ? FormatRule::careful : found->second;
+  return found == options.format_rules.end() ? usual_rule(batch) : found->second;
 }
 
-// Of what the usual formats of many images take: in networks the kernels of plain tensors take some 1.3 times what
-// their models say, beside those of lines (docs/experiments.md). Else estimates are off by some percent.
+// Other formats must gain so much of what the usual ones of many images take: in networks the kernels of plain tensors
+// take some 1.3 times what their models say, beside those of lines (docs/experiments.md). Else estimates are off by
+// some percent.
 constexpr double kCarefulGain = 0.75, kEstimatedGain = 0.95;
 
 // What a choice of formats goes by: the models' estimates.
@@ -587,6 +588,8 @@ Network in_formats(Network network, const CompileOptions& options, int batch) {
   }
   return formatted(std::move(network), options, batch, choice.formats);
 }
+
+FormatRule usual_rule(int batch) { return batch < kLeastImages ? FormatRule::estimated : FormatRule::usual; }
 
 Network in_usual_formats(Network network, const CompileOptions& options, int batch) {
   set_ends(network, options);

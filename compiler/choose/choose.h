@@ -56,9 +56,12 @@ GraphChoices graph_choices(const CompileOptions& options);
 // images kernels of one are as fast.
 inline constexpr int kLeastImages = 5;
 
+// The rule of batch sizes for which CompileOptions::format_rules has none: estimates decide for few images alone.
+FormatRule usual_rule(int batch);
+
 // The graph as programs of a batch size have it, each tensor in its format: the inputs and outputs of a network as
-// CompileOptions::io says. What CompileOptions leave open is what the models expect to be fastest, conversions counted
-// (compiler/choose/format_choice.h).
+// CompileOptions::io says. What CompileOptions leave open follows from the batch, or is what the models expect to be
+// fastest, conversions counted (compiler/choose/format_choice.h), as the rule of the batch size says.
 Network in_formats(Network network, const CompileOptions& options, int batch);
 // The same where what is left open follows from the batch alone: in halves, eight images side by side where there are
 // as many and a provider computes so; for few images FP32, whose factors convolutions may round.

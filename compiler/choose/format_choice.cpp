@@ -29,10 +29,14 @@ void add_once(Formats& formats, const TensorFormat& format) {
 
 bool is_plain(const OperatorFormats& formats) { return formats.input.is_plain() && formats.output.is_plain(); }
 
+// What it reads and makes is one tensor, or parts of it.
+bool is_joining(const OperatorKind& kind) {
+  return std::holds_alternative<Concat>(kind) || std::holds_alternative<ChannelView>(kind);
+}
+
 // Operators that are no step: they say where something lies.
 bool moves_nothing(const OperatorKind& kind) {
-  return std::holds_alternative<Concat>(kind) || std::holds_alternative<ChannelView>(kind) ||
-         std::holds_alternative<Reshape>(kind) || std::holds_alternative<Identity>(kind);
+  return is_joining(kind) || std::holds_alternative<Reshape>(kind) || std::holds_alternative<Identity>(kind);
 }
 
 class FormatChooser {
@@ -92,6 +96,7 @@ class FormatChooser {
   const Tensor& group(int tensor) const { return tensors_[group_of(tensor)]; }
   const std::vector<std::int64_t>& shape_of(int tensor) const { return network_.tensors[at(tensor)].shape; }
   const TensorFormat& asked_of(int tensor) const { return network_.tensors[at(tensor)].format; }
+  bool is_input(int tensor) const { return std::ranges::find(network_.inputs, tensor) != network_.inputs.end(); }
   bool is_output(int tensor) const { return std::ranges::find(network_.outputs, tensor) != network_.outputs.end(); }
 
   // What a convolution takes in plain tensors is worth its estimate where it may have others. Whether any may.
@@ -123,12 +128,9 @@ class FormatChooser {
     return true;
   }
 
-  // Parts that a concatenation alone reads may be converted on their way; others lie as the whole does, where they can.
+  // The parts of a concatenation lie as the whole does, and so does what a view shows of a tensor: no step stands
+  // between them that could tell two formats apart. Where that cannot be, they are plain.
   void join_parts() {
-    std::vector<int> readers(tensors_.size(), 0);
-    for (const Operator& op : network_.operators) {
-      for (const int input : op.inputs) ++readers[at(input)];
-    }
     Formats all;
     for (const Member& member : members_) {
       for (const Way& way : member.ways) {
@@ -138,16 +140,16 @@ class FormatChooser {
     }
     for (const Member& member : members_) {
       const Operator& op = *member.op;
-      if (!std::holds_alternative<Concat>(op.kind)) continue;
-      const bool can = std::ranges::all_of(all, [&](const TensorFormat& format) { return can_take_all(op, format); });
+      if (!is_joining(op.kind) || std::ranges::any_of(op.inputs, [&](int input) { return is_input(input); })) continue;
+      if (!std::ranges::all_of(all, [&](const TensorFormat& format) { return can_take_all(op, format); })) continue;
       for (const int input : op.inputs) {
-        if (can && (readers[at(input)] > 1 || is_output(input)))
-          group_[group_of(input)] = static_cast<int>(group_of(op.output));
+        const std::size_t part = group_of(input), whole = group_of(op.output);
+        if (part != whole) group_[part] = static_cast<int>(whole);
       }
     }
   }
 
-  // Whether an operator other than a convolution computes in the format.
+  // This says whether an operator other than a convolution computes in the format.
   bool can_take_all(const Operator& op, const TensorFormat& format) const {
     if (format.is_plain()) return true;
     if (!can_take(op.kind, shape_of(op.inputs[0]), format, format)) return false;
@@ -179,10 +181,15 @@ class FormatChooser {
     }
   }
 
-  // Plain, or in one of those in which its first input may be there.
+  // An operator computes in plain tensors, or in a format in which one of its inputs may be made.
   std::vector<OperatorFormats> ways_of_other(const Operator& op) const {
     std::vector<OperatorFormats> ways = {{}};
-    for (const TensorFormat& format : group(op.inputs[0]).made) {
+    if (is_joining(op.kind) && group_of(op.inputs[0]) != group_of(op.output)) return ways;
+    Formats made;
+    for (std::size_t i = 0; i < (std::holds_alternative<Excite>(op.kind) ? 1 : op.inputs.size()); ++i) {
+      for (const TensorFormat& format : group(op.inputs[i]).made) add_once(made, format);
+    }
+    for (const TensorFormat& format : made) {
       if (format.is_plain()) continue;
       if (can_take_all(op, format)) ways.push_back({format, format});
       if (can_take(op.kind, shape_of(op.inputs[0]), format, {})) ways.push_back({format, {}});
@@ -204,7 +211,7 @@ class FormatChooser {
     });
   }
 
-  // What an operator that computes in these formats wants of its input of that number.
+  // This is what an operator that computes in these formats wants of its input of that number.
   static TensorFormat wanted_of(const Member& member, const OperatorFormats& formats, std::size_t input) {
     if (input == 0) return formats.input;
     if (member.layer != nullptr) return formats.output;

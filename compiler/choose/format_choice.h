@@ -14,11 +14,11 @@ namespace burin {
 
 // What is expected of kernels, in microseconds; infinite where there is none. Several threads may ask at once.
 struct FormatTimes {
-  // The best kernel of a convolution that reads the one format and writes the other.
+  // It is asked for the best kernel of a convolution that reads the one format and writes the other.
   std::function<double(const Operator& op, const ConvLayer& layer, const OperatorFormats& formats)> convolution;
-  // Another operator, which can_take() such formats and moves something.
+  // It is asked for another operator, which can_take() such formats and moves something.
   std::function<double(const Network& network, const Operator& op, const OperatorFormats& formats)> other;
-  // A conversion that there can be (can_convert()), of a tensor of this shape.
+  // It is asked for a conversion that there can be (can_convert()), of a tensor of this shape.
   std::function<double(const std::vector<std::int64_t>& shape, const TensorFormat& from, const TensorFormat& to)>
       conversion;
 };
@@ -34,7 +34,7 @@ struct FormatChoice {
 
 // Where the fewest operators have no kernel, the sum of all times is the least, or where tensors hang together in too
 // many ways as little as a search found (compiler/choose/least_sum.h). A tensor may be converted, into each format
-// once, whoever reads it. The parts of a concatenation that others read as well lie as the whole does. `jobs`: threads.
+// once, whoever reads it. The parts of a concatenation lie as the whole does. `jobs`: threads.
 FormatChoice choose_formats(const Network& network, const FormatWays& ways, int jobs, const FormatTimes& times);
 
 }  // namespace burin

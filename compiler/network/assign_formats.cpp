@@ -168,4 +168,12 @@ Rewritten assign_formats(Network network, const FormatsOf& formats,
   return FormatAssigner(std::move(network), formats, chosen).run();
 }
 
+bool has_same_formats(const Network& one, const Network& other) {
+  const auto reads_alike = [](const Operator& a, const Operator& b) {
+    return a.name == b.name && a.inputs == b.inputs;
+  };
+  return std::ranges::equal(one.tensors, other.tensors, {}, &Activations::format, &Activations::format) &&
+         std::ranges::equal(one.operators, other.operators, reads_alike);
+}
+
 }  // namespace burin

@@ -9,6 +9,7 @@
 
 #include "compiler/choose/choose.h"
 #include "compiler/compile.h"
+#include "compiler/network/passes.h"
 #include "compiler/program_graphs.h"
 #include "ir/error.h"
 
@@ -77,23 +78,31 @@ std::vector<Variant> with_and_without_siblings(const Network& network, const Com
   return {{"with the layers joined that the models join", joined}, {"with all of them apart", std::move(apart)}};
 }
 
-// Those of each rule whose tensors lie otherwise than those of the rules before.
+std::string name_of(FormatRule rule) {
+  switch (rule) {
+    case FormatRule::usual:
+      return "with tensors in the formats that its batch size suggests";
+    case FormatRule::careful:
+      return "with those that the models find clearly faster";
+    case FormatRule::estimated:
+      break;
+  }
+  return "with those that the models find the fastest";
+}
+
+// The one of the usual rule is first; then come those of others whose tensors lie otherwise than those before.
 std::vector<Variant> in_each_format(const Network& network, const CompileOptions& options, int batch) {
   std::vector<Variant> variants;
   std::vector<Network> known;
   const ProgramGraphs graphs = prepare_graphs(network, options);
-  for (const auto& [rule, name] : {std::pair(FormatRule::careful, "with tensors in the formats that the models choose"),
-                                   {FormatRule::usual, "in those that its batch size suggests"},
-                                   {FormatRule::estimated, "in those that seem the fastest"}}) {
+  for (const FormatRule rule : {usual_rule(batch), FormatRule::usual, FormatRule::careful, FormatRule::estimated}) {
     CompileOptions ruled = options;
     ruled.format_rules[batch] = rule;
     Network formatted = in_formats(graphs.of(batch), ruled, batch);
-    const auto is_same = [&](const Network& other) {
-      return std::ranges::equal(formatted.tensors, other.tensors, {}, &Activations::format, &Activations::format);
-    };
+    const auto is_same = [&](const Network& other) { return has_same_formats(formatted, other); };
     if (std::ranges::any_of(known, is_same)) continue;
     known.push_back(std::move(formatted));
-    variants.push_back({name, std::move(ruled)});
+    variants.push_back({name_of(rule), std::move(ruled)});
   }
   if (variants.size() == 1) variants.clear();
   return variants;

@@ -16,7 +16,7 @@ namespace burin {
 
 struct TimedGraphs {
   std::set<int> apart;                // batch sizes for which siblings are better left apart
-  std::map<int, FormatRule> formats;  // of batch sizes for which another rule than the usual choice is faster
+  std::map<int, FormatRule> formats;  // of batch sizes for which another rule than usual_rule() is faster
   std::vector<std::string> notes;     // one for each comparison
 };
 

@@ -57,12 +57,13 @@ Network graph_of(const Program& program, Network network) {
   const auto is_windowed = [&](const ConvLayer& made, const ConvLayer&, const ConvLayer&) {
     return steps.contains(made.name);
   };
-  const auto formats = [&](const Operator& op, const ConvLayer&) {
-    const auto found = steps.find(op.name);
-    if (found == steps.end()) return OperatorFormats{};
-    const Step& step = *found->second;
-    return OperatorFormats{program.buffer(step.reads.front()).format, program.buffer(step.writes).format};
-  };
+  // What is no step has the formats that follow from the others.
+  std::map<std::string, OperatorFormats> chosen;
+  for (const Step& step : program.steps) {
+    if (step.is_copy()) continue;
+    chosen[step.name] = {program.buffer(step.reads.front()).format, program.buffer(step.writes).format};
+  }
+  const auto formats = [](const Operator&, const ConvLayer&) { return OperatorFormats{}; };
   Network graph = prepare_graph(std::move(network), std::nullopt, {has_step, is_step, is_excitation, is_windowed});
   const auto set_ends = [&](const std::vector<int>& ends, const std::vector<const Buffer*>& buffers) {
     for (std::size_t i = 0; i < std::min(ends.size(), buffers.size()); ++i) {
@@ -71,7 +72,7 @@ Network graph_of(const Program& program, Network network) {
   };
   set_ends(graph.inputs, program.inputs());
   set_ends(graph.outputs, program.outputs());
-  return assign_formats(std::move(graph), formats).network;
+  return assign_formats(std::move(graph), formats, chosen).network;
 }
 
 // Runs `work`; a fault of verification becomes the text.

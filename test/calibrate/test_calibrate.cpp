@@ -207,7 +207,7 @@ TEST_CASE("calibrate: what overflows in a precision that was asked for is an err
   named.of_layers["c"] = Precision::fp16;
   CHECK_THAT(
       error_of([&] { (void)calibrate_with(network, {named, {constant(network, 300)}, 1e-2}); }, ErrorKind::unsupported),
-      Contains("'b_out' reaches 90000"));
+      Contains("'b_out' reaches 90000, 'c_out' reaches 90000"));
 }
 
 TEST_CASE("calibrate: the bound of an ill-conditioned layer is kept by FP32 alone") {

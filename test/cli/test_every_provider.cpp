@@ -107,13 +107,13 @@ OnnxModel model_of_every_provider() {
   conv("conv_depthwise", 3, kChannels, sparse_weights(kChannels * 9, 2));
   conv("conv_dense", 1, 1, sparse_weights(kChannels * kChannels, 3));
   conv("conv_streamed", 3, 1, sparse_weights(kChannels * kChannels * 9, 4));
-  conv("conv_gathered", 3, 1, sparse_weights(kChannels * kChannels * 9, 5));
   conv("conv_gathered_rows", 3, 1, sparse_weights(kChannels * kChannels * 9, 6));
   conv("conv_warpgroup_rows", 3, 1, sparse_weights(kChannels * kChannels * 9, 14));
+  conv("conv_gathered", 3, 1, sparse_weights(kChannels * kChannels * 9, 5));
+  // It reads halves, as the convolution before it stores them and the one behind it reads them.
+  node("LpNormalization", {last}, "normalize_channels").set("axis", 1).set("p", 2);
   conv("conv_warpgroup", 3, 1, sparse_weights(kChannels * kChannels * 9, 7));
   conv("conv_warpgroup_tf32", 3, 1, sparse_weights(kChannels * kChannels * 9, 13));
-  // It reads halves, as the convolution before it stores them.
-  node("LpNormalization", {last}, "normalize_channels").set("axis", 1).set("p", 2);
   conv("conv_cudnn", 3, 1, sparse_weights(kChannels * kChannels * 9, 9));
   conv("conv_cublas", 1, 1, sparse_weights(kChannels * kChannels, 15));
   conv("conv_zero_skip", 3, 1, sparse_weights(kChannels * kChannels * 9, 12));

@@ -300,44 +300,31 @@ TEST_CASE("networks_in_tf32_keep_floats_between_layers_whatever_the_batch") {
   compile_model(folder, branched_model(),
                 {"--batch", "1,8", "--precision", "tf32,conv3=fp32", "--kernels", "conv2=gathered_rows"});
   const burin::Package package = burin::read_package(folder / "p.burin");
-  int rounding = 0;
+  int rounding = 0, in_lines = 0;
   for (const burin::Kernel& kernel : package.manifest.kernels) {
     CHECK(kernel.precision == "fp32");
+    const bool of_warpgroups = kernel.plan_short.starts_with("conv_warpgroup_tf32 tf32, ");
     const bool rounds = kernel.plan_short.starts_with("conv_gathered_rows tf32, ");
     CHECK(rounds == (kernel.provider == "conv_gathered_rows"));
     rounding += rounds && kernel.op == "conv2";
     CHECK_FALSE((rounds && kernel.op == "conv3"));
-    // Around layers as small as these conversions would take longer than what they save.
-    CHECK(kernel.form.output().format().is_plain());
+    if (!of_warpgroups) continue;
+    CHECK(kernel.planned_batch == 8);
+    CHECK(kernel.op == "conv1");
+    CHECK(kernel.form.output().format() == burin::TensorFormat{burin::ElementType::f32, burin::TensorLayout::n4c8hw});
+    ++in_lines;
   }
   CHECK(rounding == 2);
+  CHECK(in_lines == 1);
   const Outcome outcome = verify_model(folder, {"--layers"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified") && Contains("that round") &&
-                              Contains("; of steps that round, + "));
+                              Contains("; of steps that round, + ") && Contains("n4c8hw.convert"));
   CHECK_THAT(run_burin({"inspect", folder / "p.burin"}).out, Contains("conv_gathered_rows tf32, "));
   const Outcome json =
       run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host", "--json"});
   CHECK(nlohmann::json::parse(json.out).at("programs").at(0).at("outputs").at(0).at("relative_error") > 1e-6);
-}
-
-// Where `--layout` asks for it whatever the conversions take.
-TEST_CASE("networks_in_tf32_lie_in_lines_where_a_person_asks") {
-  const ScratchFolder folder;
-  compile_model(folder, branched_model(), {"--batch", "8", "--precision", "tf32,conv3=fp32", "--layout", "n4c8hw"});
-  int in_lines = 0;
-  for (const burin::Kernel& kernel : burin::read_package(folder / "p.burin").manifest.kernels) {
-    if (!kernel.plan_short.starts_with("conv_warpgroup_tf32 tf32, ")) continue;
-    CHECK(kernel.op != "conv3");
-    CHECK(kernel.form.output().format() == burin::TensorFormat{burin::ElementType::f32, burin::TensorLayout::n4c8hw});
-    ++in_lines;
-  }
-  CHECK(in_lines > 0);
-  const Outcome outcome = verify_model(folder, {"--layers"});
-  CAPTURE(outcome.out, outcome.err);
-  CHECK(outcome.exit_code == 0);
-  CHECK_THAT(outcome.out, Contains("n4c8hw.convert"));
 }
 
 TEST_CASE("networks_in_tf32_stay_in_nchw_where_no_warpgroup_multiplies") {

@@ -68,25 +68,24 @@ double noted_error(const std::string& text) {
   return std::stod(found[1]);
 }
 
-std::string steps_of(const burin::Program& program) {
-  std::string text;
-  for (const burin::Step& step : program.steps) text += step.kind + " ";
-  return text;
-}
-
 }  // namespace
 
 TEST_CASE("precisions_of_single_layers_convert_where_formats_change") {
   const ScratchFolder folder;
-  const Outcome compiled =
-      compile_chain(folder, {"--precision", "fp16,conv2=fp32", "--batch", "8", "--layout", "n8c8hw"});
+  const Outcome compiled = compile_chain(folder, {"--precision", "fp16,conv2=fp32", "--batch", "1,8"});
   CAPTURE(compiled.err);
   REQUIRE(compiled.exit_code == 0);
   const burin::Manifest manifest = burin::read_package(folder / "p.burin").manifest;
-  REQUIRE(manifest.programs.size() == 1);
-  CHECK(steps_of(manifest.programs[0]) == "convert convolution convert convolution convert convolution convert ");
+  REQUIRE(manifest.programs.size() == 2);
+  const auto steps_of = [](const burin::Program& program) {
+    std::string text;
+    for (const burin::Step& step : program.steps) text += step.kind + " ";
+    return text;
+  };
+  CHECK(steps_of(manifest.programs[0]) == "convolution convolution convolution ");
+  CHECK(steps_of(manifest.programs[1]) == "convert convolution convert convolution convert convolution convert ");
   for (const burin::Kernel& kernel : manifest.kernels) {
-    if (!kernel.is_convolution()) continue;
+    if (!kernel.is_convolution() || kernel.planned_batch != 8) continue;
     CAPTURE(kernel.op);
     CHECK(kernel.precision == (kernel.op == "conv2" ? "fp32" : "fp16"));
     CHECK(kernel.kept_in_fp32.empty());  // a person asked for it
@@ -94,21 +93,7 @@ TEST_CASE("precisions_of_single_layers_convert_where_formats_change") {
   const Outcome verified = verify_on_host(folder);
   CAPTURE(verified.out, verified.err);
   CHECK(verified.exit_code == 0);
-  CHECK_THAT(verified.out, Contains("the network verified"));
-}
-
-// Without --layout tensors as small as these are not converted, whatever the batch.
-TEST_CASE("precisions_of_single_layers_convert_nothing_that_does_not_pay") {
-  const ScratchFolder folder;
-  const Outcome compiled = compile_chain(folder, {"--precision", "fp16,conv2=fp32", "--batch", "1,8"});
-  CAPTURE(compiled.err);
-  REQUIRE(compiled.exit_code == 0);
-  const burin::Manifest manifest = burin::read_package(folder / "p.burin").manifest;
-  REQUIRE(manifest.programs.size() == 2);
-  for (const burin::Program& program : manifest.programs) {
-    CHECK(steps_of(program) == "convolution convolution convolution ");
-  }
-  CHECK(verify_on_host(folder).exit_code == 0);
+  CHECK_THAT(verified.out, Contains("the network, 2 programs, verified"));
 }
 
 TEST_CASE("layers_of_a_weights_file_have_precisions_of_their_own") {
@@ -147,9 +132,7 @@ TEST_CASE("auto_keeps_what_overflows_in_fp32_and_inspect_says_why") {
   CHECK_THAT(inspected.out, Contains("\nkept in fp32  because\n") && Contains("\nconv2         'relu2' reaches "));
   CHECK(verify_on_host(folder).exit_code == 0);
   // The same without calibration is wrong.
-  REQUIRE(
-      compile_chain(folder, {"--precision", "fp16", "--batch", "8", "--layout", "n8c8hw"}, kOverflowing).exit_code ==
-      0);
+  REQUIRE(compile_chain(folder, {"--precision", "fp16", "--batch", "8"}, kOverflowing).exit_code == 0);
   CHECK(verify_on_host(folder).exit_code == 1);
   CHECK_THAT(run_burin({"inspect", folder / "p.burin"}).out, !Contains("kept in fp32"));
 }

@@ -155,30 +155,74 @@ TEST_CASE("choose_formats: a conversion stands where it costs less than what it 
   CHECK(chosen(5) == std::pair(2 + 2 + 1 + 9.0, 0));
 }
 
-TEST_CASE("choose_formats: a part of a concatenation is converted on its way, and what several read once") {
+TEST_CASE("choose_formats: parts of a concatenation lie alike, and what several read is converted once") {
   GraphBuilder graph;
   const int x = graph.input({8, 4, 4});
   const int a = graph.convolution(pointwise("a"), {x}), b = graph.convolution(pointwise("b"), {x});
   const int both = graph.add("both", Concat{0}, {a, b});
   const int c = graph.convolution(pointwise("c", false, 16), {both}),
             d = graph.convolution(pointwise("d", false, 16), {both});
-  const Network network =
-      graph.finish({graph.add("mean", GlobalAveragePool{}, {graph.add("sum", Combine{Combination::add}, {c, d})})});
+  const int sum = graph.add("sum", Combine{Combination::add}, {c, d});
+  const Network network = graph.finish({graph.add("mean", GlobalAveragePool{}, {sum})});
   REQUIRE(verify(network).empty());
   const auto in_lines = [](const Operator&, const ConvLayer&) {
     return std::vector<OperatorFormats>{{kLines, kLines}, {kPlain, kPlain}};
   };
-  // b alone is slow in lines.
-  const auto time = [](const Operator& op, const ConvLayer&, const OperatorFormats& formats) {
-    const bool lines = formats.input == kLines;
-    return (op.name == "b") == lines ? 9.0 : 1.0;
+  const auto chosen = [&](const std::string& slow_in_lines, const TensorFormat& whole) {
+    const auto time = [&](const Operator& op, const ConvLayer&, const OperatorFormats& formats) {
+      return (slow_in_lines.find(op.name) != std::string::npos) == (formats.input == kLines) ? 9.0 : 1.0;
+    };
+    const FormatChoice choice = choose_formats(network, in_lines, 1, with_conversions(time, 1));
+    const Network formatted = formatted_as(network, choice);
+    const int made = std::ranges::find(formatted.operators, "both", &Operator::name)->output;
+    CHECK(formatted.tensors[static_cast<std::size_t>(made)].format == whole);
+    return std::pair(choice.us, conversions_of(formatted));
   };
-  const FormatChoice choice = choose_formats(network, in_lines, 1, with_conversions(time, 1));
-  const Network formatted = formatted_as(network, choice);
-  CHECK(choice.us == 6);  // the input for a, b's part
-  CHECK(conversions_of(formatted) == 2);
-  const auto& made = std::ranges::find(formatted.operators, "both", &Operator::name)->output;
-  CHECK(formatted.tensors[static_cast<std::size_t>(made)].format == kLines);
+  CHECK(chosen("ab", kPlain) == std::pair(2 + 1 + 2.0, 1));  // both is converted for c and d
+  CHECK(chosen("", kLines) == std::pair(1 + 4.0, 1));        // the input is, for a and b
+}
+
+TEST_CASE("in_formats: what excites an image keeps it in lines") {
+  GraphBuilder graph;
+  const auto layer = [](const std::string& name) {
+    ConvLayer made = pointwise(name, false, 64);
+    made.shape.kernel_h = made.shape.kernel_w = 3;
+    made.shape.pad = {1, 1, 1, 1};
+    made.weights.assign(64 * 64 * 9, 0.5F);
+    return made;
+  };
+  const int y = graph.convolution(layer("a"), {graph.input({64, 28, 28})});
+  const int sums = graph.add("squeeze", Squeeze{4, std::vector<float>(4 * 64, 0.5F), 28, 28}, {y});
+  const Excite excite{{}, {}, {4, 64, std::vector<float>(4 * 64, 0.5F), {}}};
+  const int excited = graph.add("excite", excite, {y, sums});
+  const Network network = graph.finish({graph.convolution(layer("b"), {excited})});
+  REQUIRE(verify(network) == std::vector<std::string>{});
+  CompileOptions options;
+  options.archs = {"sm_90"};
+  options.precisions = in_fp16();
+  for (const FormatRule rule : {FormatRule::usual, FormatRule::estimated}) {
+    options.format_rules[32] = rule;
+    const Network formatted = in_formats(network, options, 32);
+    const int made = std::ranges::find(formatted.operators, "excite", &Operator::name)->output;
+    CHECK(formatted.tensors[static_cast<std::size_t>(made)].format == kLines);
+  }
+}
+
+TEST_CASE("has_same_formats: a conversion of another tensor is another graph") {
+  GraphBuilder graph;
+  const int x = graph.input({8, 4, 4});
+  const int a = graph.convolution(pointwise("a"), {x}), b = graph.convolution(pointwise("b"), {x});
+  const Network network = graph.finish({graph.add("sum", Combine{Combination::add}, {a, b})});
+  const auto with = [&](const std::string& in_lines) {
+    return assign_formats(network,
+                          [&](const Operator& op, const ConvLayer&) {
+                            return op.name == in_lines ? OperatorFormats{kPlaces, kPlain} : OperatorFormats{};
+                          })
+        .network;
+  };
+  CHECK(has_same_formats(with("a"), with("a")));
+  CHECK(std::ranges::equal(with("a").tensors, with("b").tensors, {}, &Activations::format, &Activations::format));
+  CHECK_FALSE(has_same_formats(with("a"), with("b")));
 }
 
 TEST_CASE("choose_formats: what is added lies as the output does, and what others read is plain") {
