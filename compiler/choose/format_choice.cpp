@@ -29,7 +29,7 @@ void add_once(Formats& formats, const TensorFormat& format) {
 
 bool is_plain(const OperatorFormats& formats) { return formats.input.is_plain() && formats.output.is_plain(); }
 
-// What it reads and makes is one tensor, or parts of it.
+// Says whether what an operator reads and makes is one tensor, or parts of it.
 bool is_joining(const OperatorKind& kind) {
   return std::holds_alternative<Concat>(kind) || std::holds_alternative<ChannelView>(kind);
 }

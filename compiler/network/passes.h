@@ -161,8 +161,8 @@ using FormatsOf = std::function<OperatorFormats(const Operator& op, const ConvLa
 Rewritten assign_formats(Network network, const FormatsOf& formats,
                          const std::map<std::string, OperatorFormats>& chosen = {});
 
-// Of two graphs that assign_formats() has made of one: whether all tensors are in the same formats, and all operators
-// read the same ones.
+// Says of two graphs that assign_formats() has made of one whether all tensors are in the same formats, and all
+// operators read the same ones.
 bool has_same_formats(const Network& one, const Network& other);
 
 }  // namespace burin
