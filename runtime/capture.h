@@ -34,4 +34,20 @@ class Capture {
   bool capturing_ = false;
 };
 
+// While it lasts, this thread may allocate memory and wait for streams although it captures another stream: neither is
+// part of what is captured, and neither breaks the capture.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const DriverTable& driver) : driver_(driver) {
+    check(driver_, driver_.cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode");
+  }
+  ~BesideCaptures() { driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  const DriverTable& driver_;
+  int mode_ = kStreamCaptureModeRelaxed;  // the thread's, once they are exchanged
+};
+
 }  // namespace burin

@@ -385,4 +385,19 @@ double network_tolerance(std::int64_t deepest_reduction, double largest, double 
   return std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min()));
 }
 
+int chosen_from(const Network& network, int tensor) {
+  const auto chooses = [](const OperatorKind& kind) {
+    if (const Pool* pool = std::get_if<Pool>(&kind)) return summed_values(*pool) == 0;
+    const Elementwise* element = std::get_if<Elementwise>(&kind);
+    return element != nullptr &&
+           (element->function == ElementFunction::relu || element->function == ElementFunction::clip);
+  };
+  const auto makes_it = [&](const Operator& op) { return op.output == tensor && chooses(op.kind); };
+  for (auto maker = std::ranges::find_if(network.operators, makes_it); maker != network.operators.end();
+       maker = std::ranges::find_if(network.operators, makes_it)) {
+    tensor = maker->inputs[0];
+  }
+  return tensor;
+}
+
 }  // namespace burin

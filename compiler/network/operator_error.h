@@ -30,12 +30,18 @@ std::int64_t deepest_reduction(const Network& network);
 // The tolerance of an element of the network's output whose largest expected value is `largest` is
 // kNetworkToleranceFactor * eps(fp32) * sqrt(deepest reduction) * largest, the factor being a layer's. Measured by the
 // largest value and not by each element's own magnitude, it has room for what later layers make of the errors of
-// earlier ones: networks of up to 50 layers come to a hundredth of it.
+// earlier ones: networks of up to 50 layers come to a hundredth of it. Where ReLUs and maximum pools chose the output's
+// values from those of another tensor, the largest of that one counts: what they leave may be tiny beside what rounding
+// moved it by.
 inline constexpr double kNetworkToleranceFactor = 4.0;
 //
 // `rounding_share`: what operators round, weights, inputs, sums or outputs, as shares of their terms. Errors
 // of several are independent as well, so that it is the root of the sum of their squares. Beside the rest: the factor *
 // rounding_share * largest.
 double network_tolerance(std::int64_t deepest_reduction, double largest, double rounding_share = 0);
+
+// The tensor that the values of `tensor` were chosen from by ReLUs, clips and maximum pools alone; without those,
+// itself.
+int chosen_from(const Network& network, int tensor);
 
 }  // namespace burin

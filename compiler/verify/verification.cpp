@@ -231,19 +231,27 @@ class Verifier {
     if (progress_) progress_(0, 0, what);
   }
 
-  // Every element of the compared images, measured by their largest; and that nothing of the others was left unwritten.
+  // Every element of the compared images, measured by the largest value; and that nothing of the others was left
+  // unwritten.
   void compare_outputs(VerifiedProgram& result, const Tensors& inputs, const Tensors& outputs) const {
     begin(fmt::format("batch {}, {} images in float64", result.batch, result.images.size()));
     const Tensors chosen = pick_images(inputs, result.batch, result.images);
+    std::map<int, double> largest;  // of tensors
+    for (const int output : reference_.outputs) largest[output] = largest[chosen_from(reference_, output)] = 0;
+    const auto visit = [&](int tensor, std::span<const double> values) {
+      const auto measured = largest.find(tensor);
+      if (measured == largest.end()) return;
+      for (const double value : values) measured->second = std::max(measured->second, std::abs(value));
+    };
     const std::vector<std::vector<double>> expected =
-        run_reference(reference_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()});
+        run_reference(reference_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()}, visit);
     const double rounding = whole_share(arithmetic_of(index_, *result.program));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      double largest = 0;
-      for (const double value : expected[i]) largest = std::max(largest, std::abs(value));
+      const int output = reference_.outputs[i];
+      const double measure = std::max(largest[output], largest[chosen_from(reference_, output)]);
       OutputResult& added = result.outputs.emplace_back();
       added.comparison = compare_within(pick_images(outputs[i], result.batch, result.images), expected[i],
-                                        network_tolerance(deepest_, largest, rounding));
+                                        network_tolerance(deepest_, measure, rounding));
       if (added.comparison.within) added.fault = unwritten_fault(outputs[i], result.batch);
       added.passed = added.comparison.within && added.fault.empty();
     }

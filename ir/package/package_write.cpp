@@ -18,6 +18,51 @@ constexpr zip_uint16_t kDosDate = (1 << 5) | 1;  // 1980-01-01, the first day th
 constexpr zip_uint16_t kDosTime = 0;
 constexpr zip_uint32_t kUnixMode = 0100644U << 16;  // a regular file, rw-r--r--
 
+constexpr int kDeflateLevel = 6;
+
+// How many bytes `content` deflates to, given up once they are more than `most`.
+std::uint64_t deflated_bytes(std::string_view content, double most) {
+  z_stream stream{};
+  if (deflateInit2(&stream, kDeflateLevel, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) return 0;
+  std::vector<Bytef> out(std::size_t{1} << 16);
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  while (static_cast<double>(stream.total_out) <= most) {
+    if (stream.avail_in == 0) {
+      if (content.empty()) break;
+      const std::string_view piece = content.substr(0, kPiece);
+      content.remove_prefix(piece.size());
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
+      stream.avail_in = static_cast<uInt>(piece.size());
+    }
+    stream.next_out = out.data();
+    stream.avail_out = static_cast<uInt>(out.size());
+    if (deflate(&stream, content.empty() ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_END) break;
+  }
+  const std::uint64_t bytes = stream.total_out;
+  deflateEnd(&stream);
+  return bytes;
+}
+
+// No reader takes what expands too much: zeros alone. Most files need not be deflated to their end to know.
+bool can_be_deflated(std::string_view content) {
+  constexpr double kMargin = 1.1;  // libzip's own deflate may pack a little tighter
+  const double enough = kMargin * static_cast<double>(content.size()) / static_cast<double>(kMaxExpansion);
+  return static_cast<double>(deflated_bytes(content, enough)) > enough;
+}
+
+// Dense weights shrink by a tenth, and take seconds to: samples of a large file tell.
+bool is_worth_deflating(std::string_view content) {
+  constexpr std::size_t kSamples = 4, kSampleBytes = std::size_t{1} << 16;
+  constexpr double kWorthwhile = 0.85;
+  if (content.size() < 4 * kSamples * kSampleBytes) return true;
+  double deflated = 0;
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    const std::size_t from = (content.size() - kSampleBytes) / (kSamples - 1) * i;
+    deflated += static_cast<double>(deflated_bytes(content.substr(from, kSampleBytes), kSampleBytes));
+  }
+  return deflated < kWorthwhile * static_cast<double>(kSamples * kSampleBytes);
+}
+
 // A zip archive that grows in memory. libzip's calls can fail only for want of memory here, or by our misuse.
 class ZipWriter {
  public:
@@ -41,33 +86,6 @@ class ZipWriter {
     zip_source_free(source_);
   }
 
-  static constexpr int kLevel = 6;
-
-  // No reader takes what expands too much: zeros alone. Most files need not be deflated to their end to know.
-  static bool can_be_deflated(std::string_view content) {
-    constexpr double kMargin = 1.1;  // libzip's own deflate may pack a little tighter
-    const double enough = kMargin * static_cast<double>(content.size()) / static_cast<double>(kMaxExpansion);
-    z_stream stream{};
-    if (deflateInit2(&stream, kLevel, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) return false;
-    std::vector<Bytef> out(std::size_t{1} << 16);
-    constexpr std::size_t kPiece = std::size_t{1} << 20;
-    while (static_cast<double>(stream.total_out) <= enough) {
-      if (stream.avail_in == 0) {
-        if (content.empty()) break;
-        const std::string_view piece = content.substr(0, kPiece);
-        content.remove_prefix(piece.size());
-        stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
-        stream.avail_in = static_cast<uInt>(piece.size());
-      }
-      stream.next_out = out.data();
-      stream.avail_out = static_cast<uInt>(out.size());
-      if (deflate(&stream, content.empty() ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_END) break;
-    }
-    const bool can = static_cast<double>(stream.total_out) > enough;
-    deflateEnd(&stream);
-    return can;
-  }
-
   // `content` must stay until finish().
   void add(const std::string& path, std::string_view content) {
     zip_source_t* source = zip_source_buffer(zip_, content.data(), content.size(), 0);
@@ -76,8 +94,9 @@ class ZipWriter {
     if (index < 0) zip_source_free(source);
     check(index >= 0, path);
     const auto entry = static_cast<zip_uint64_t>(index);
-    const bool deflated = can_be_deflated(content);
-    check(zip_set_file_compression(zip_, entry, deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE, deflated ? kLevel : 0) == 0,
+    const bool deflated = is_worth_deflating(content) && can_be_deflated(content);
+    check(zip_set_file_compression(zip_, entry, deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE,
+                                   deflated ? kDeflateLevel : 0) == 0,
           path);
     check(zip_file_set_dostime(zip_, entry, kDosTime, kDosDate, 0) == 0, path);
     check(zip_file_set_external_attributes(zip_, entry, 0, ZIP_OPSYS_UNIX, kUnixMode) == 0, path);

@@ -57,6 +57,7 @@ inline constexpr int kJitErrorLogBufferBytes = 6;
 
 inline constexpr unsigned kStreamNonBlocking = 1;        // CU_STREAM_NON_BLOCKING
 inline constexpr int kStreamCaptureModeThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+inline constexpr int kStreamCaptureModeRelaxed = 2;      // CU_STREAM_CAPTURE_MODE_RELAXED
 
 // CUDA_KERNEL_NODE_PARAMS_v2: a kernel node of a graph.
 struct KernelNodeParameters {

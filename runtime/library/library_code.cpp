@@ -40,8 +40,9 @@ DeviceBuffer memory_of(const Device& device, const KernelForm& form, TensorRole 
   return buffer;
 }
 
-// Runs it once and captures it once, on memory of its own.
+// Runs it once and captures it once, on memory of its own. The first launch of a call may be one that is captured.
 void try_out(const Device& device, const Kernel& kernel, const LibraryLaunch& launch, int batch) {
+  const BesideCaptures aside(*device.state()->driver);
   const DeviceBuffer input = memory_of(device, kernel.form, TensorRole::input, batch);
   const DeviceBuffer residual = memory_of(device, kernel.form, TensorRole::residual, batch);
   const DeviceBuffer output = memory_of(device, kernel.form, TensorRole::output, batch);

@@ -7,8 +7,8 @@
 #   test/gpu/dense.sh BURIN OUT_FOLDER [LAYER_GLOB]
 #
 # Environment: SETS (default anchors), ZEROS (default "0 0.5 0.8 0.9"), BATCHES (default 1,32), PRECISIONS (default "fp32
-# tf32"), TUNE (plans, default 6), BUDGET (default 10m, of each package), BURIN_CUDNN and BURIN_CUBLASLT (the
-# libraries, where they are not on the loader's path). OUT_FOLDER keeps the packages, with the evidence in them (burin inspect --tuning).
+# tf32"), TUNE (plans, default 6), BUDGET (default 10m, of each package), OPTIONS (more of burin tune: "--layout n8c8hw"),
+# BURIN_CUDNN and BURIN_CUBLASLT (the libraries, where they are not on the loader's path). OUT_FOLDER keeps the packages, with the evidence in them (burin inspect --tuning).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 burin=$1 out=$2 glob=${3:-*}
@@ -23,7 +23,7 @@ for set in ${SETS:-anchors}; do
       name=$set-$zeros-$precision
       package=$out/$name.burin
       start=$SECONDS
-      if ! "$burin" tune "$weights" -o "$package" --plans "${TUNE:-6}" --budget "${BUDGET:-10m}" --no-cache \
+      if ! "$burin" tune "$weights" -o "$package" --plans "${TUNE:-6}" --budget "${BUDGET:-10m}" --no-cache ${OPTIONS:-} \
         --batch "${BATCHES:-1,32}" --arch native --precision "$precision" > "$out/$name.tune.txt" 2> "$out/$name.notes.txt"; then
         tail -n 3 "$out/$name.notes.txt" >&2
         failed=1

@@ -225,3 +225,18 @@ TEST_CASE("operator_error: the deepest path of reductions") {
   CHECK(network_tolerance(16, 2.0, 3 * std::ldexp(1.0, -11)) ==
         Approx(kNetworkToleranceFactor * (std::ldexp(4.0, -23) + std::ldexp(3.0, -11)) * 2).epsilon(1e-12));
 }
+
+TEST_CASE("operator_error: what ReLUs and maximum pools leave is measured by what they chose from") {
+  GraphBuilder graph;
+  const int x = graph.input({1, 4, 4});
+  const int scaled = graph.add("scaled", ChannelAffine{{2.0F}, {1.0F}, {}}, {x});
+  const int positive = graph.add("positive", Elementwise{ElementFunction::relu}, {scaled});
+  const int most = graph.add("most", pool_of(PoolKind::max), {positive});
+  const int mean = graph.add("mean", pool_of(PoolKind::average), {most});
+  const Network network = graph.finish({mean});
+  CHECK(chosen_from(network, most) == scaled);
+  CHECK(chosen_from(network, positive) == scaled);
+  CHECK(chosen_from(network, scaled) == scaled);
+  CHECK(chosen_from(network, mean) == mean);
+  CHECK(chosen_from(network, x) == x);
+}

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <random>
 #include <thread>
@@ -137,6 +138,22 @@ TEST_CASE("package: what a reader would not expand is stored") {
   }
   CHECK_FALSE(round_trip(std::string(64, '\0')).stored);
   CHECK(round_trip(std::string(1 << 22, 'x')).stored);
+}
+
+TEST_CASE("package: large files that hardly shrink are stored") {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  const auto weights = [&](std::size_t values, bool pruned) {
+    std::string bytes(values * sizeof(float), '\0');
+    for (std::size_t i = 0; i < values; ++i) {
+      const float value = pruned && i % 2 != 0 ? 0 : normal(random);
+      std::memcpy(&bytes[i * sizeof value], &value, sizeof value);
+    }
+    return bytes;
+  };
+  CHECK(round_trip(weights(1U << 19, false)).stored);
+  CHECK_FALSE(round_trip(weights(1U << 19, true)).stored);
+  CHECK_FALSE(round_trip(weights(1U << 16, false)).stored);
 }
 
 TEST_CASE("package: what is zero but for a part of it can be read back") {

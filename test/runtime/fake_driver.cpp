@@ -24,6 +24,13 @@ constexpr std::size_t kFakeMemoryBytes = std::size_t{1} << 37;
 FakeDriver* fake = nullptr;
 thread_local std::vector<CUcontext> context_stack;
 
+// What a thread captures. It must not allocate meanwhile, but in the relaxed mode.
+struct ThreadCaptures {
+  int streams = 0, mode = 0;
+  bool is_broken = false;
+};
+thread_local ThreadCaptures capturing;
+
 CUcontext current() { return context_stack.empty() ? nullptr : context_stack.back(); }
 
 const std::map<CUresult, std::pair<const char*, const char*>> kErrorTexts = {
@@ -33,6 +40,8 @@ const std::map<CUresult, std::pair<const char*, const char*>> kErrorTexts = {
     {kErrorInvalidContext, {"CUDA_ERROR_INVALID_CONTEXT", "invalid device context"}},
     {kErrorInvalidPtx, {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"}},
     {kErrorInvalidHandle, {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}},
+    {kErrorStreamCaptureUnsupported, {"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "not while a stream is captured"}},
+    {kErrorStreamCaptureInvalidated, {"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "an error broke the capture"}},
     {kErrorNotFound, {"CUDA_ERROR_NOT_FOUND", "named symbol not found"}},
 };
 
@@ -533,6 +542,10 @@ struct FakeFunctions {
 
   static CUresult cuMemAlloc(CUdeviceptr* memory, std::size_t bytes) {
     BEGIN(true);
+    if (capturing.streams > 0 && capturing.mode != kStreamCaptureModeRelaxed) {
+      capturing.is_broken = true;
+      return kErrorStreamCaptureUnsupported;
+    }
     if (bytes == 0) return kErrorInvalidValue;
     if (bytes > kFakeMemoryBytes) return kErrorOutOfMemory;
     void* block = fake->has_real_memory ? real_memory(bytes) : addresses_alone(bytes);
@@ -595,19 +608,27 @@ struct FakeFunctions {
   static CUresult cuStreamBeginCapture(CUstream stream, int) {
     BEGIN(true);
     if (stream == nullptr || stream->capturing.exchange(true)) return kErrorInvalidValue;
+    if (capturing.streams++ == 0) capturing.is_broken = false;
     stream->captured_launches = 0;
     stream->captured.clear();
     fake->take("capture", &stream->capturing);
     return kCudaSuccess;
   }
   static CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
-    const bool capturing = stream->capturing.exchange(false);
+    const bool was_capturing = stream->capturing.exchange(false);
+    if (was_capturing) --capturing.streams;
     fake->give_back(&stream->capturing);
     BEGIN(true);
-    if (!capturing) return kErrorInvalidValue;
+    if (!was_capturing) return kErrorInvalidValue;
+    if (capturing.is_broken) return kErrorStreamCaptureInvalidated;
     *graph = fake->take("graph", new CUgraph_st);
     (*graph)->launches = stream->captured_launches;
     (*graph)->work = std::move(stream->captured);
+    return kCudaSuccess;
+  }
+  static CUresult cuThreadExchangeStreamCaptureMode(int* mode) {
+    BEGIN(false);
+    std::swap(*mode, capturing.mode);
     return kCudaSuccess;
   }
   static CUresult cuEventCreate(CUevent* event, unsigned) {
@@ -758,6 +779,7 @@ FakeDriver::FakeDriver() {
 #include "runtime/driver/driver_functions.def"
 #undef BURIN_DRIVER_FUNCTION
   context_stack.clear();
+  capturing = {};
   fake = this;
   installed_ = new ScopedDriverTable(table_);
 }

@@ -29,6 +29,7 @@ inline constexpr burin::CUresult kErrorOutOfMemory = 2;
 inline constexpr burin::CUresult kErrorInvalidContext = 201;
 inline constexpr burin::CUresult kErrorInvalidPtx = 218;
 inline constexpr burin::CUresult kErrorInvalidHandle = 400;
+inline constexpr burin::CUresult kErrorStreamCaptureUnsupported = 900, kErrorStreamCaptureInvalidated = 901;
 inline constexpr burin::CUresult kErrorNotFound = 500;
 inline constexpr burin::CUresult kErrorWithoutName = 4242;
 

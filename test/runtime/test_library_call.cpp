@@ -94,6 +94,23 @@ TEST_CASE("library_call: a launch by itself computes the layer, with scratch mem
   CHECK(fake.live().empty());
 }
 
+TEST_CASE("library_call: the first launch may be one that is captured") {
+  fresh_library();
+  FakeDriver fake;
+  const CalledSample of = sample();
+  const Device device = Device::open(0);
+  const LoadedPackage package(device, of.package, "sample", options_for(LibraryUse::required));
+  const CalledTensors tensors(device, of.layer.shape, 1);
+  const Stream stream(device);
+  const LoadedKernel kernel = package.kernel("conv2", 1);
+  const Graph graph = Graph::capture(stream, [&](CUstream_st* target) { kernel.launch(target, tensors.io(1)); });
+  graph.launch(stream);
+  check_output(of, tensors, 1);
+  // Whoever allocates in the midst of a capture breaks it.
+  CHECK(BURIN_THROWN(device, Graph::capture(stream, [&](CUstream_st*) { DeviceBuffer(device, 4); }))
+            .has("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"));
+}
+
 TEST_CASE("library_call: a plain convolution is the call that does not fuse") {
   FakeCudnnState& library = fresh_library();
   FakeDriver fake;
