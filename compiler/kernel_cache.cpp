@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 #include <link.h>
 #include <llvm/ADT/StringExtras.h>
-#include <llvm/Support/SHA256.h>
+#include <llvm/Support/BLAKE3.h>
 
 #include <algorithm>
 #include <fstream>
@@ -124,12 +124,12 @@ std::string zeros_text(const Task& task) {
 }  // namespace
 
 std::string content_hash(const std::vector<std::string_view>& parts) {
-  llvm::SHA256 hash;
+  llvm::BLAKE3 hash;
   for (const std::string_view part : parts) {
     hash.update(std::to_string(part.size()) + ":");
     hash.update(llvm::StringRef(part));
   }
-  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+  return llvm::toHex(hash.final<32>(), /*LowerCase=*/true);
 }
 
 std::string source_hash(const Task& task, const std::string& plan, const std::string& edited) {

@@ -59,7 +59,7 @@ class KernelCache {
   mutable std::map<std::string, std::optional<Choice>> known_;  // nothing: it is impossible
 };
 
-// SHA-256 in hexadecimal of the parts, which cannot run into each other.
+// BLAKE3 in hexadecimal of the parts, which cannot run into each other.
 std::string content_hash(const std::vector<std::string_view>& parts);
 
 // The same of tool version, task with its weights and biases, plan and `edited` (a stage file that was fed back).

@@ -12,7 +12,7 @@
 namespace burin {
 namespace {
 
-constexpr std::size_t kHashDigits = 64;  // of SHA-256 in hexadecimal
+constexpr std::size_t kHashDigits = 64;  // of BLAKE3 in hexadecimal
 constexpr std::size_t kShownDigits = 12;
 constexpr std::size_t kMaxNameBytes = 256;
 
@@ -83,7 +83,7 @@ std::vector<std::string> verify(const UserFunction& function) {
   }
   const auto is_hex = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); };
   if (function.source_hash.size() != kHashDigits || !std::ranges::all_of(function.source_hash, is_hex)) {
-    faults.add("its source_hash is {}, which is no SHA-256", in_quotes(function.source_hash));
+    faults.add("its source_hash is {}, which is no BLAKE3 hash", in_quotes(function.source_hash));
   }
   return faults.take();
 }

@@ -26,7 +26,7 @@ struct UserFunction {
   std::string name;  // of the operator: "my.Domain::Op"
   int inputs = 1;
   std::vector<UserAttribute> attributes = {};
-  std::string source_hash = {};  // SHA-256 in hexadecimal of the text that defines it, attributes included
+  std::string source_hash = {};  // BLAKE3 in hexadecimal of the text that defines it, attributes included
 
   // What a compiler made of the text; empty where none has. The PTX is of a function symbol() of so many floats.
   std::string ptx = {};

@@ -920,7 +920,7 @@ TEST_CASE("manifest: nothing of a user's function can become another text") {
   CHECK(own_fault([](Function& f) { f.function.attributes[1].value = 1e300; }).find("beyond") != std::string::npos);
   CHECK(own_fault([](Function& f) { f.function.attributes[0].value = 1e300; }).find("beyond") != std::string::npos);
   CHECK(own_fault([](Function& f) { f.function.inputs = 2; }).find("with 1 values; it takes 2") != std::string::npos);
-  CHECK(own_fault([](Function& f) { f.function.source_hash = "../x"; }).find("no SHA-256") != std::string::npos);
+  CHECK(own_fault([](Function& f) { f.function.source_hash = "../x"; }).find("no BLAKE3") != std::string::npos);
   CHECK(own_fault([](Function& f) { f.path = "../x"; }).find("kernels[0].functions[0].ptx") == 0);
 
   ordered_json document = ordered_json::parse(print(own_manifest()));
