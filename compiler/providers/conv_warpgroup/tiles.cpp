@@ -287,8 +287,9 @@ bool has_warpgroup_tiles(const ConvShape& shape, int batch, const ArchSpec& arch
 double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double density, int batch, const ArchSpec& arch) {
   // Clocks of a multiprocessor at its full clock, fitted to 98 kernels on an H100: 11 % off in the mean.
   constexpr double kPixelClocks = 4, kSparsePixelClocks = 9, kStepClocks = 3;  // of a step of a warpgroup
-  constexpr double kStepLatency = 97, kSparseStepLatency = 390;                // steps of a warpgroup follow each other
-  constexpr double kRestPixelClocks = 3;                                       // of a step of the rest of four warps
+  constexpr double kWeightClocks = 16, kActivationClocks = 2;  // of a step's operands in shared memory, and of a pixel
+  constexpr double kStepLatency = 97, kSparseStepLatency = 390;  // steps of a warpgroup follow each other
+  constexpr double kRestPixelClocks = 3;                         // of a step of the rest of four warps
   constexpr double kIntakeBytesPerClock = 64, kIntakeLatency = 600;
   // Of a copy, however short, and of a chunk. The fit was to kernels that copied a patch row by row: that a box costs
   // as much as a row is an estimate, and so is what a warpgroup gains that does not wait for its products.
@@ -305,7 +306,8 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   // Where one warpgroup gathers its rest, or stores, others multiply.
   const double alone = 1.0 / (tiles.groups() * resident);
   const double rest = pixels * rest_steps_of_chunk(tiles, shape, density) * kRestPixelClocks * (0.4 + 0.6 * alone);
-  const double step = pixels * (tiles.sparse != 0 ? kSparsePixelClocks : kPixelClocks) + kStepClocks;
+  const double products = pixels * (tiles.sparse != 0 ? kSparsePixelClocks : kPixelClocks);
+  const double step = std::max(products, kWeightClocks + pixels * kActivationClocks) + kStepClocks;
   const double latency = (tiles.sparse != 0 ? kSparseStepLatency : kStepLatency) + pixels;
   const double multiplying =
       std::max(tiles.groups() * (tiles.steps(shape) * step + rest), tiles.steps(shape) * latency);
