@@ -16,9 +16,11 @@ constexpr u32 kOctetChannels = 8;  // that lie side by side
 constexpr u32 kLineBytes = 128;    // eight channels of a pixel of the images that lie side by side
 constexpr u32 kEmptyGates = 4;     // the first of them; before them are those of filled buffers
 
-// What a template says: a multiple of a line, at which boxes begin.
+// What a template says: a multiple of a line, at which boxes begin; barriers that all threads of the block pass at the
+// end of each tile, when all its buffers are empty.
 BURIN_DEVICE u32 panels_bytes();
 BURIN_DEVICE u32 buffer_alignment();
+BURIN_DEVICE u32 tile_barriers();
 
 // ---- sizes, all constants
 BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), tile_cols()); }
@@ -124,6 +126,13 @@ BURIN_DEVICE void copy_patch(const TensorBox& box, const Tile& tile, const Chunk
   }
 }
 
+BURIN_DEVICE void pass_barriers() {
+  if (tile_barriers() == 0) return;
+  burin_dev_warp_barrier();  // the filling lane comes later
+#pragma nounroll
+  for (u32 i = 0; i < tile_barriers(); ++i) burin_dev_barrier();
+}
+// One lane of the warp fills; where tiles end with barriers, the others pass them with it.
 BURIN_DEVICE void fill(const TensorBox& box, const float* weights, i32 batch, u32 lane) {
   // No kernel before this one writes weights: the first are copied before the launch is awaited.
   const FilterParts first_parts = parts_of(tile_at(first_tile()));
@@ -133,20 +142,28 @@ BURIN_DEVICE void fill(const TensorBox& box, const float* weights, i32 batch, u3
     for (u32 i = 0; i < early; ++i) copy_panels(weights, chunk_at(first_parts, i), {i, 0});
   }
   burin_dev_await_launch();
-  if (lane != 0) return;
+  if (lane != 0 && tile_barriers() == 0) return;
   Turn turn;
 #pragma nounroll
   for (u32 number = first_tile(); exists(number, batch); number += set_blocks()) {
     const Tile tile = tile_at(number);
     const FilterParts inside = parts_of(tile);
+    const u32 chunks = chunks_of(inside);
+    // As many chunks as there are buffers are on their way while the tile before ends.
+    const u32 ahead = at_most(buffers(), chunks);
+    if (number != first_tile() && ahead == 0) pass_barriers();
 #pragma nounroll
-    for (u32 i = 0; i < chunks_of(inside); ++i) {
-      const Chunk chunk = chunk_at(inside, i);
-      if (turn.round > 0) burin_dev_gate_sleep(kEmptyGates + turn.buffer, (turn.round - 1) % 2);
-      const bool is_early = turn.round == 0 && turn.buffer < early;
-      if (!is_early) copy_panels(weights, chunk, turn);
-      copy_patch(box, tile, chunk, turn);
+    for (u32 i = 0; i < chunks; ++i) {
+      if (lane == 0) {
+        const Chunk chunk = chunk_at(inside, i);
+        if (turn.round > 0) burin_dev_gate_sleep(kEmptyGates + turn.buffer, (turn.round - 1) % 2);
+        const bool is_early = turn.round == 0 && turn.buffer < early;
+        if (!is_early) copy_panels(weights, chunk, turn);
+        copy_patch(box, tile, chunk, turn);
+      }
       turn = after(turn);
+      if (number != first_tile() && i + 1 == ahead) pass_barriers();
     }
   }
+  if (exists(first_tile(), batch)) pass_barriers();
 }

@@ -26,6 +26,15 @@ double sum_tolerance(const ConvLayer& layer) {
   return 2e-6 + kEpsilon * largest * std::sqrt(terms + 1) * 8;
 }
 
+Pool window_of(PoolKind kind, int kernel, int stride, int pad) {
+  return {.kind = kind,
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .pad = {pad, pad, pad, pad}};
+}
+
 std::set<std::string> names_of_edges(const std::string& list) {
   std::istringstream stream(list);
   return {std::istream_iterator<std::string>(stream), {}};

@@ -25,6 +25,9 @@ std::vector<burin::ConvLayer> far_reaching_layers();
 // Choices of a plan: the parts that the layer's filter may be multiplied in.
 std::vector<std::string> choices_of_parts(const burin::ConvLayer& layer);
 
+// A pool of square windows.
+burin::Pool window_of(burin::PoolKind kind, int kernel, int stride, int pad = 0);
+
 // "first second third"
 std::set<std::string> names_of_edges(const std::string& list);
 

@@ -62,15 +62,6 @@ ConvLayer pooled_layer(ConvLayer layer, const Pool& pool) {
   return layer;
 }
 
-Pool window_of(PoolKind kind, int kernel, int stride, int pad = 0) {
-  return {.kind = kind,
-          .kernel_h = kernel,
-          .kernel_w = kernel,
-          .stride_h = stride,
-          .stride_w = stride,
-          .pad = {pad, pad, pad, pad}};
-}
-
 bool is_expected(const ConvShape& shape) {
   return shape.groups == 1 || (shape.channels_per_group() % 8 == 0 && shape.outputs_per_group() % 8 == 0);
 }

@@ -61,7 +61,8 @@ ConvLayer float_layer(int in, int out, int size, int filter, int groups, double 
 }
 
 bool is_expected_in_tf32(const ConvShape& shape) {
-  return !shape.epilogue.pool &&
+  const Epilogue& epilogue = shape.epilogue;
+  return (!epilogue.pool || (!epilogue.residual && !epilogue.filters())) &&
          (shape.groups == 1 || (shape.channels_per_group() % 8 == 0 && shape.outputs_per_group() % 8 == 0));
 }
 
@@ -150,6 +151,56 @@ TEST_CASE("convolution of warpgroups in TF32: a residual before and behind the f
     layer.shape.epilogue.function = function_of(Activation::relu);
     layer.shape.epilogue.residual_last = last;
     CHECK(FloatCase(layer, 5).run(2) == 2);
+  }
+}
+
+TEST_CASE("convolution of warpgroups in TF32: every kind of pool, behind every kind of tiles") {
+  int checked = 0;
+  std::set<int> octets, outputs, pixels, buffers;
+  for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
+    for (const Pool& pool : {window_of(kind, 2, 2), window_of(kind, 3, 2), window_of(kind, 3, 2, 1),
+                             window_of(kind, 3, 1, 1), window_of(kind, 2, 3)}) {
+      ConvLayer layer = float_layer(24, 70, 11, 3, 1, 0.4);
+      layer.shape.epilogue.pool = pool;
+      layer.shape.epilogue.function = function_of(Activation::relu);
+      INFO(describe(layer.shape));
+      REQUIRE(verify(layer).empty());
+      const FloatCase floats(layer, 5, 32);
+      const Network network = network_of(floats.edge);
+      std::set<std::pair<int, int>> seen;
+      for (const Candidate& candidate : floats.propose(network, {.count = 1000})) {
+        const TemplatePlan plan = parse_template_plan(candidate.plan);
+        const auto of = [&](const char* choice) { return plan.integers.at(choice); };
+        if (!seen.insert({of("output_groups"), of("pixel_groups")}).second) continue;
+        INFO(candidate.plan);
+        CHECK(check_candidate(network, network.operators.back(), candidate, floats.check) == "");
+        octets.insert(of("output_octets"));
+        outputs.insert(of("output_groups"));
+        pixels.insert(of("pixel_groups"));
+        buffers.insert(of("buffers"));
+        ++checked;
+      }
+    }
+  }
+  CHECK(checked >= 30);
+  CHECK(octets.size() >= 2);
+  CHECK(outputs.size() >= 2);
+  CHECK(pixels.size() >= 3);
+}
+
+TEST_CASE("convolution of warpgroups in TF32: pools of blocks with several tiles, of few chunks and of many") {
+  for (const int channels : {8, 40}) {
+    ConvLayer layer = float_layer(channels, 40, 12, 3, 1, 0.4);
+    layer.shape.epilogue.pool = window_of(PoolKind::max, 2, 2);
+    const FloatCase floats(layer, 9, 32);
+    const Network network = network_of(floats.edge);
+    for (const int buffers : {2, 3, 4}) {
+      const auto plan = fmt::format("chunk_channels=8,buffers={},set_blocks=1,output_octets=2", buffers);
+      const std::vector<Candidate> candidates = floats.propose(network, {.plan = plan});
+      REQUIRE(candidates.size() == 1);
+      INFO(candidates[0].plan);
+      CHECK(check_candidate(network, network.operators.back(), candidates[0], floats.check) == "");
+    }
   }
 }
 
@@ -264,6 +315,14 @@ TEST_CASE("convolution of warpgroups in TF32: random shapes") {
     const int in = groups * unit * draw(1, 40 / unit), out = groups * unit * draw(1, 80 / unit);
     ConvLayer layer =
         float_layer(in, out, draw(1, 14), filter, groups, 0.05 + 0.1 * draw(0, 9), draw(0, 1) != 0, draw(1, 2));
+    const int side = draw(1, 4);
+    if (!layer.shape.epilogue.residual && std::min(layer.shape.conv_h(), layer.shape.conv_w()) >= side) {
+      Pool pool =
+          window_of(draw(0, 1) != 0 ? PoolKind::max : PoolKind::average, side, draw(1, 3), side > 1 ? draw(0, 1) : 0);
+      pool.round_up = draw(0, 1) != 0;
+      pool.count_padding = draw(0, 1) != 0;
+      layer.shape.epilogue.pool = pool;
+    }
     INFO(describe(layer.shape));
     checked += FloatCase(layer, draw(1, 9)).run();
   }

@@ -60,6 +60,7 @@ BURIN_DEVICE u32 panel_bytes() {
   return rest_offset() + kQuadBytes + kGroupWarps * rest_limit() * kRestStepBytes;
 }
 BURIN_DEVICE u32 panels_bytes() { return row_groups() * panel_bytes(); }
+BURIN_DEVICE u32 tile_barriers() { return 0; }
 BURIN_DEVICE u32 buffer_alignment() { return kLineBytes; }
 BURIN_DEVICE i64 bias_offset() { return static_cast<i64>(sets()) * chunks() * panels_bytes(); }
 

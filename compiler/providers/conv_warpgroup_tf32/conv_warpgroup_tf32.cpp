@@ -42,7 +42,7 @@ class ConvWarpgroupTf32Provider : public TemplateProvider {
     const bool is_whole = shape.groups == 1 || (shape.channels_per_group() % kOctetChannels == 0 &&
                                                 shape.outputs_per_group() % kOctetChannels == 0);
     return task.archs.size() == 1 && arch_of(task).compute == kOnlyCompute &&
-           task.writes.layout == TensorLayout::n4c8hw && has_one_format(task) && is_whole && !shape.epilogue.pool &&
+           task.writes.layout == TensorLayout::n4c8hw && has_one_format(task) && is_whole && can_pool(shape.epilogue) &&
            has_float_tiles(warpgroup_shape(shape), arch_of(task)) && can_hold(FactorType::tf32, *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
@@ -66,6 +66,9 @@ class ConvWarpgroupTf32Provider : public TemplateProvider {
   }
 
  private:
+  // What is stored has no place for a residual of the pixels before it.
+  static bool can_pool(const Epilogue& epilogue) { return !epilogue.pool || !epilogue.residual; }
+
   // Without constants where the tiles do not fit.
   TemplatePlan plan_of(const Task& task, const WarpgroupFloatTiles& tiles) const {
     const ConvShape shape = warpgroup_shape(task.layer->shape);
@@ -81,6 +84,8 @@ class ConvWarpgroupTf32Provider : public TemplateProvider {
                         {"group_outputs", shape.outputs_per_group()},
                         {"out_rows", shape.out_h()},
                         {"out_cols", shape.out_w()},
+                        {"conv_rows", shape.conv_h()},
+                        {"conv_cols", shape.conv_w()},
                         {"output_blocks", tiles.output_blocks(shape)},
                         {"patch_rows", tiles.patch_rows(shape)},
                         {"patch_cols", tiles.patch_cols(shape)},

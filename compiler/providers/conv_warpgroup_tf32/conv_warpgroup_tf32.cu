@@ -6,8 +6,9 @@
 // a lane has of the sums are places, too. The weights lie in shared memory. Boxes are swizzled, so that lanes with
 // neighbouring pixels load from different banks.
 //
-// A block has `pixel_groups` x 32 pixels, of a tile (line_tiles.h) in its order, and `output_groups` x `output_octets`
-// octets of output channels.
+// A block has `pixel_groups` x 32 pixels of the convolution, those that a tile (line_tiles.h) is made of, in its order,
+// and `output_groups` x `output_octets` octets of output channels. Behind a pool all pixels of an octet go through
+// shared memory, where each window is read; pixels in windows of two tiles are multiplied for both.
 //
 // Weights: for each set of output channels, for each chunk, for each group of output channels, a panel; then the bias
 // of each channel of the sets. A panel: for each step, weights as burin_dev_group_multiply_tf32() has them. Of eight
@@ -36,20 +37,25 @@ BURIN_DEVICE u32 step_bytes() { return output_octets() * kOctetStepBytes; }
 BURIN_DEVICE u32 panel_bytes() { return steps() * step_bytes(); }
 BURIN_DEVICE u32 panels_bytes() { return output_groups() * panel_bytes(); }
 BURIN_DEVICE u32 buffer_alignment() { return kSwizzledLines * kLineBytes; }
+BURIN_DEVICE u32 tile_barriers() { return pools() ? output_octets() : 0; }
+// The convolution's pixels of a tile.
+BURIN_DEVICE u32 pixel_rows() { return (tile_rows() - 1) * pool_stride_rows() + pool_rows(); }
+BURIN_DEVICE u32 pixel_cols() { return (tile_cols() - 1) * pool_stride_cols() + pool_cols(); }
 BURIN_DEVICE i64 bias_offset() { return static_cast<i64>(sets()) * chunks() * panels_bytes(); }
 
 // ---- where the thread stands
 struct Seat {
   u32 output_group, lane;
-  u32 row, col;  // its pixel in the tile
+  u32 pixel;     // of the tile's
+  u32 row, col;  // where it lies
   bool exists;
 };
 BURIN_DEVICE Seat take_seat() {
   const u32 thread = burin_dev_thread(), group = thread / kGroupThreads, lane = thread % kWarpThreads;
   const u32 pixel =
       group / output_groups() * kGroupPixels + thread % kGroupThreads / kWarpThreads * kWarpPixels + lane / 4;
-  const u32 pixels = tile_rows() * tile_cols(), seen = at_most(pixel, pixels - 1);
-  return {group % output_groups(), lane, seen / tile_cols(), seen % tile_cols(), pixel < pixels};
+  const u32 pixels = pixel_rows() * pixel_cols(), seen = at_most(pixel, pixels - 1);
+  return {group % output_groups(), lane, pixel, seen / pixel_cols(), seen % pixel_cols(), pixel < pixels};
 }
 BURIN_DEVICE u32 first_line(const Seat& seat) {
   return seat.row * pixel_step_rows() * patch_cols() + seat.col * pixel_step_cols();
@@ -194,6 +200,79 @@ BURIN_DEVICE void store_sums(const Sums& sums, const Tile& tile, const Seat& sea
   });
 }
 
+// ---- windows of a pool
+// An octet of a tile, for each of the warpgroups' groups of output channels: a line for each pixel. One is read while
+// the next one is stored.
+BURIN_DEVICE u32 windows_at(u32 octet, u32 output_group) {
+  const u32 number = octet % 2 * output_groups() + output_group;
+  return buffer_at(buffers()) + number * pixel_groups() * kGroupPixels * kLineBytes;
+}
+BURIN_DEVICE bool is_pixel(i32 row, i32 col) {
+  return static_cast<u32>(row) < static_cast<u32>(conv_rows()) && static_cast<u32>(col) < static_cast<u32>(conv_cols());
+}
+// Of a channel in four images; `line`: of the channel, of the tile's first pixel.
+BURIN_DEVICE f32x4 pooled(const Tile& tile, u32 line, u32 row, u32 col) {
+  const u32 top = row * pool_stride_rows(), left = col * pool_stride_cols();
+  const float start = pool_start(pool_averages());
+  f32x4 result = {start, start, start, start};
+#pragma unroll
+  for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
+#pragma unroll
+    for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) {
+      const u32 pixel = (top + r) * pixel_cols() + left + s;
+      const bool inside = (!windows_leave_rows() && !windows_leave_cols()) ||
+                          is_pixel(tile.row + static_cast<i32>(top + r), tile.col + static_cast<i32>(left + s));
+      const f32x4 values = burin_dev_shared_load4(line, pixel * kLineBytes);
+#pragma unroll
+      for (u32 i = 0; i < kQuadWords; ++i) result[i] = pool_with(pool_averages(), result[i], values[i], inside);
+    }
+  }
+  if (!pool_averages()) return result;
+  const WindowAxis rows = {tile.row + static_cast<i32>(top), pool_rows(), 1, conv_rows(), pool_pad_bottom()};
+  const WindowAxis cols = {tile.col + static_cast<i32>(left), pool_cols(), 1, conv_cols(), pool_pad_right()};
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) {
+    result[i] = pool_mean(result[i], rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
+  }
+  return result;
+}
+BURIN_DEVICE void store_windows(const Tile& tile, const Seat& seat, u32 octet, float* made) {
+  const u32 of_group = set_of_block() % output_blocks() * block_octets() + seat.output_group * output_octets() + octet;
+  if (of_group >= stored_octets()) return;
+  const u32 thread = burin_dev_thread();
+  const u32 of_pixels = thread / kGroupThreads / output_groups() * kGroupThreads + thread % kGroupThreads;
+  const u32 channel = of_pixels % kOctetChannels;
+  const bool exists = of_group * kOctetChannels + channel < static_cast<u32>(group_outputs());
+  const i64 plane = static_cast<i64>(group_of_block() * stored_octets() + of_group) * (out_rows() * out_cols());
+#pragma nounroll
+  for (u32 i = of_pixels / kOctetChannels; i < static_cast<u32>(tile_rows() * tile_cols());
+       i += pixel_groups() * kGroupThreads / kOctetChannels) {
+    const u32 row = i / tile_cols(), col = i % tile_cols(), y = tile.out_row + row, x = tile.out_col + col;
+    if (y >= static_cast<u32>(out_rows()) || x >= static_cast<u32>(out_cols())) continue;
+    f32x4 values = pooled(tile, windows_at(octet, seat.output_group) + channel * kPlaceBytes, row, col);
+#pragma unroll
+    for (u32 image = 0; image < kQuadWords; ++image) values[image] = exists ? values[image] : 0;
+    burin_dev_global_store4(made, (plane + y * out_cols() + x) * kLineBytes + channel * kPlaceBytes, values);
+  }
+}
+BURIN_DEVICE void store_pooled(const Sums& sums, const Tile& tile, const Seat& seat, float* output) {
+  float* made = output_of(output, tile.image);
+  const u32 place = seat.pixel * kLineBytes + seat.lane % 4 * kPlaceBytes;
+#pragma unroll
+  for (u32 i = 0; i < kMostOutputOctets; ++i) {
+    if (i >= static_cast<u32>(output_octets())) continue;
+#pragma unroll
+    for (u32 part = 0; part < 2; ++part) {
+      f32x4 values = place_of(sums, i, part);
+#pragma unroll
+      for (u32 image = 0; image < kQuadWords; ++image) values[image] = apply(values[image]);
+      burin_dev_shared_store4(windows_at(i, seat.output_group) + place, part * kHalfLineBytes, values);
+    }
+    burin_dev_barrier();
+    store_windows(tile, seat, i, made);
+  }
+}
+
 BURIN_DEVICE void multiply(float* output, const float* other, const float* weights, i32 batch) {
   const Seat seat = take_seat();
   burin_dev_await_launch();
@@ -216,7 +295,11 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
 #pragma unroll
     for (u32 i = 0; i < kProducts; ++i) burin_dev_group_wait(sums_of(sums, i), output_octets(), 0);
     burin_dev_gate_release(kEmptyGates + before(turn));
-    store_sums(sums, tile, seat, other, output);
+    if (pools()) {
+      store_pooled(sums, tile, seat, output);
+    } else {
+      store_sums(sums, tile, seat, other, output);
+    }
   }
 }
 

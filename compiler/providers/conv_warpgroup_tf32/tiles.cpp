@@ -79,19 +79,26 @@ class FloatSearch {
     int last = 0;
     for (std::int64_t across = 1; across <= shape_.out_w(); ++across) {
       const auto cols = static_cast<int>(ceil_div(shape_.out_w(), across));
-      if (cols == last || cols > std::min(most, kMostTileSide)) continue;
+      if (cols == last || cols > kMostTileSide) continue;
       last = cols;
-      if (cols < kLeastCols && across > 1) break;
       tiles_.tile_cols = cols;
+      const int fit = most_rows(most / tiles_.pixel_cols(shape_));
+      if (fit == 0) continue;
+      if (tiles_.pixel_cols(shape_) < kLeastCols && across > 1) break;
       // The same number of tiles below each other.
-      const int fit = std::min({most / cols, shape_.out_h(), kMostTileSide});
       const auto rows = static_cast<int>(ceil_div(shape_.out_h(), ceil_div(shape_.out_h(), fit)));
       for (const int each : std::set{rows, 1}) {
         tiles_.tile_rows = each;
         // Else fewer warpgroups would have all pixels.
-        if (each * cols > most - kMostGroupPixels) try_chunks();
+        if (tiles_.pixels(shape_) > most - kMostGroupPixels) try_chunks();
       }
     }
+  }
+  // Of a tile that has so many rows of the convolution's pixels at most.
+  int most_rows(int pixel_rows) const {
+    const Pool pool = shape_.epilogue.pool.value_or(Pool{});
+    if (pixel_rows < pool.kernel_h) return 0;
+    return std::min({(pixel_rows - pool.kernel_h) / pool.stride_h + 1, shape_.out_h(), kMostTileSide});
   }
 
   void try_chunks() {
@@ -148,11 +155,18 @@ int WarpgroupFloatTiles::step_cols(const ConvShape& shape) const {
   return step_of_axis(part_cols, shape.stride_w, shape.dilation_w);
 }
 
+int WarpgroupFloatTiles::pixel_rows(const ConvShape& shape) const {
+  return WarpgroupTiles::pixel_rows(shape, tile_rows);
+}
+int WarpgroupFloatTiles::pixel_cols(const ConvShape& shape) const {
+  return WarpgroupTiles::pixel_cols(shape, tile_cols);
+}
+
 int WarpgroupFloatTiles::patch_rows(const ConvShape& shape) const {
-  return patch_extent(tile_rows, part_rows, shape.stride_h, shape.dilation_h, step_rows(shape));
+  return patch_extent(pixel_rows(shape), part_rows, shape.stride_h, shape.dilation_h, step_rows(shape));
 }
 int WarpgroupFloatTiles::patch_cols(const ConvShape& shape) const {
-  return patch_extent(tile_cols, part_cols, shape.stride_w, shape.dilation_w, step_cols(shape));
+  return patch_extent(pixel_cols(shape), part_cols, shape.stride_w, shape.dilation_w, step_cols(shape));
 }
 
 TensorBox WarpgroupFloatTiles::box(const ConvShape& shape) const {
@@ -174,20 +188,25 @@ std::int64_t WarpgroupFloatTiles::panels_bytes(const ConvShape& shape) const {
   return std::int64_t{output_groups} * steps(shape) * output_octets * kOctetStepWords * kWordBytes;
 }
 
+std::int64_t WarpgroupFloatTiles::windows_bytes(const ConvShape& shape) const {
+  constexpr std::int64_t kOctetsAtOnce = 2;
+  return shape.epilogue.pool ? kOctetsAtOnce * groups() * kMostGroupPixels * kLineBytes : 0;
+}
+
 std::int64_t WarpgroupFloatTiles::shared_bytes(const ConvShape& shape) const {
   const std::int64_t buffer = ceil_div(activation_bytes(shape) + panels_bytes(shape), kSwizzledBytes) * kSwizzledBytes;
-  return kSwizzledBytes + buffers * buffer;
+  return kSwizzledBytes + buffers * buffer + windows_bytes(shape);
 }
 
 bool fits(const WarpgroupFloatTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
   constexpr std::int64_t kMostGateBytes = (1 << 20) - 1;
   constexpr int kMostOutputOctets = 16;
   return is_part(tiles.part(), shape) && tiles.groups() <= kMostWarpgroups &&
-         tiles.output_octets <= kMostOutputOctets &&
-         tiles.tile_rows * tiles.tile_cols <= tiles.pixel_groups * kMostGroupPixels &&
-         tiles.buffers <= kMostFilledBuffers && tiles.chunk_channels % kOctetChannels == 0 &&
-         can_copy(tiles.box(shape)) && tiles.steps(shape) <= kMostTf32Steps &&
-         tiles.image_groups <= kMostGroupsOfImages && tiles.set_blocks <= tiles.tiles(shape) &&
+         tiles.output_octets <= kMostOutputOctets && tiles.pixels(shape) <= tiles.pixel_groups * kMostGroupPixels &&
+         (!shape.epilogue.pool || tiles.output_octets % 2 == 0) && tiles.buffers <= kMostFilledBuffers &&
+         tiles.chunk_channels % kOctetChannels == 0 && can_copy(tiles.box(shape)) &&
+         tiles.steps(shape) <= kMostTf32Steps && tiles.image_groups <= kMostGroupsOfImages &&
+         tiles.set_blocks <= tiles.tiles(shape) &&
          thread_registers(tiles) <=
              std::min(arch.max_registers_per_thread,
                       most_registers(arch.registers_per_multiprocessor, tiles.threads() / kWarpSize)) &&
@@ -199,6 +218,7 @@ bool has_float_tiles(const ConvShape& shape, const ArchSpec& arch) {
   constexpr std::int64_t kFewCols = 2 * kLeastCols - 1;
   WarpgroupFloatTiles smallest;
   smallest.output_octets = kFewestOctets;
+  if (shape.epilogue.pool) smallest.pixel_groups = kMostWarpgroups;
   smallest.tile_cols = static_cast<int>(ceil_div(shape.out_w(), ceil_div(shape.out_w(), kFewCols)));
   return fits(smallest, shape, arch);
 }
@@ -211,6 +231,8 @@ double predict(const WarpgroupFloatTiles& tiles, const ConvShape& shape, int bat
   constexpr double kChunkClocks = 180, kFewestChunkClocks = 65;
   constexpr double kIntakeBytesPerClock = 100, kIntakeLatency = 1600;
   constexpr double kLineClocks = 6.2, kResidualLines = 1.7;  // of 128 bytes; loads are an estimate
+  // Estimates, of a line of shared memory that a pool stores or reads, and of an octet's barrier.
+  constexpr double kWindowLineClocks = 1.5, kBarrierClocks = 60;
   const auto blocks = static_cast<double>(std::int64_t{tiles.sets(shape)} * tiles.set_blocks *
                                           ceil_div(batch, std::int64_t{kImages} * tiles.image_groups));
   const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
@@ -227,8 +249,13 @@ double predict(const WarpgroupFloatTiles& tiles, const ConvShape& shape, int bat
   const double chunk = std::max({multiplying, intake, waiting, kFewestChunkClocks / resident});
   const double stored = static_cast<double>(tiles.tile_rows) * tiles.tile_cols;
   const double lines = tiles.output_groups * octets * stored * (1 + (shape.epilogue.residual ? kResidualLines : 0));
-  const double end = lines * kLineClocks * (0.5 + 0.5 * alone);
-  const double reading = share_that_reads(tiles.part(), shape, tiles.tile_rows, tiles.tile_cols);
+  double end = lines * kLineClocks * (0.5 + 0.5 * alone);
+  if (shape.epilogue.pool) {
+    const Pool& pool = *shape.epilogue.pool;
+    const double read = tiles.output_groups * stored * pool.kernel_h * pool.kernel_w;
+    end += octets * ((tiles.groups() * kMostGroupPixels + read) * kWindowLineClocks + kBarrierClocks / resident);
+  }
+  const double reading = share_that_reads(tiles.part(), shape, tiles.pixel_rows(shape), tiles.pixel_cols(shape));
   const double tile = static_cast<double>(tiles.chunks(shape)) * reading * chunk + end;
   const double of_block = static_cast<double>(ceil_div(tiles.tiles(shape), tiles.set_blocks));
   return launch_time_us({.busy_us = clocks_us(of_multiprocessor * of_block * tile, arch),

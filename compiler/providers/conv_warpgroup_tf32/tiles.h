@@ -14,7 +14,7 @@ namespace burin {
 
 // A block has `output_groups` x `pixel_groups` warpgroups, each of which multiplies `output_octets` x 8 output channels
 // with 32 pixels of four images, and a warp that fills `buffers`. `set_blocks` blocks share the tiles of a set of
-// output channels: all rectangles of `tile_rows` x `tile_cols` pixels of `image_groups` times four images.
+// output channels: all rectangles of `tile_rows` x `tile_cols` of what is stored of `image_groups` times four images.
 struct WarpgroupFloatTiles {
   int output_groups = 1, pixel_groups = 1;
   int output_octets = 8;
@@ -35,6 +35,10 @@ struct WarpgroupFloatTiles {
   // `shape` is a warpgroup_shape() from here on.
   int step_rows(const ConvShape& shape) const;
   int step_cols(const ConvShape& shape) const;
+  // The convolution's pixels of a tile.
+  int pixel_rows(const ConvShape& shape) const;
+  int pixel_cols(const ConvShape& shape) const;
+  std::int64_t pixels(const ConvShape& shape) const { return std::int64_t{pixel_rows(shape)} * pixel_cols(shape); }
   int patch_rows(const ConvShape& shape) const;
   int patch_cols(const ConvShape& shape) const;
   TensorBox box(const ConvShape& shape) const;
@@ -48,6 +52,7 @@ struct WarpgroupFloatTiles {
   std::int64_t tiles(const ConvShape& shape) const { return image_groups * image_tiles(shape); }
   std::int64_t activation_bytes(const ConvShape& shape) const;  // of a chunk
   std::int64_t panels_bytes(const ConvShape& shape) const;
+  std::int64_t windows_bytes(const ConvShape& shape) const;  // where a pool reads
   std::int64_t shared_bytes(const ConvShape& shape) const;
 };
 
