@@ -34,20 +34,21 @@ class Capture {
   bool capturing_ = false;
 };
 
-// While it lasts, this thread may allocate memory and wait for streams although it captures another stream: neither is
-// part of what is captured, and neither breaks the capture.
-class BesideCaptures {
+// How this thread's captures take what is no work of a stream, while it lasts. In the relaxed mode the thread may
+// allocate memory and wait for other streams although it captures one: neither is part of what is captured, and neither
+// breaks it.
+class ThreadCaptureMode {
  public:
-  explicit BesideCaptures(const DriverTable& driver) : driver_(driver) {
+  ThreadCaptureMode(const DriverTable& driver, int mode) : driver_(driver), mode_(mode) {
     check(driver_, driver_.cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode");
   }
-  ~BesideCaptures() { driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
-  BesideCaptures(const BesideCaptures&) = delete;
-  BesideCaptures& operator=(const BesideCaptures&) = delete;
+  ~ThreadCaptureMode() { driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
+  ThreadCaptureMode(const ThreadCaptureMode&) = delete;
+  ThreadCaptureMode& operator=(const ThreadCaptureMode&) = delete;
 
  private:
   const DriverTable& driver_;
-  int mode_ = kStreamCaptureModeRelaxed;  // the thread's, once they are exchanged
+  int mode_;  // the thread's before, once they are exchanged
 };
 
 }  // namespace burin

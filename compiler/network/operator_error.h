@@ -30,9 +30,9 @@ std::int64_t deepest_reduction(const Network& network);
 // The tolerance of an element of the network's output whose largest expected value is `largest` is
 // kNetworkToleranceFactor * eps(fp32) * sqrt(deepest reduction) * largest, the factor being a layer's. Measured by the
 // largest value and not by each element's own magnitude, it has room for what later layers make of the errors of
-// earlier ones: networks of up to 50 layers come to a hundredth of it. Where ReLUs and maximum pools chose the output's
-// values from those of another tensor, the largest of that one counts: what they leave may be tiny beside what rounding
-// moved it by.
+// earlier ones: networks of up to 50 layers come to a hundredth of it. What ReLUs, clips and maximum pools leave of
+// another tensor (chosen_from()) may be tiny beside what rounding moved it by: then the largest value of that one
+// counts.
 inline constexpr double kNetworkToleranceFactor = 4.0;
 //
 // `rounding_share`: what operators round, weights, inputs, sums or outputs, as shares of their terms. Errors

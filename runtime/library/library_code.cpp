@@ -32,30 +32,36 @@ std::vector<float> biases_of(const LibraryCall& call, const ConvLayer& layer) {
   return values;
 }
 
-DeviceBuffer memory_of(const Device& device, const KernelForm& form, TensorRole role, int batch) {
+DeviceBuffer memory_of(const Device& device, const KernelForm& form, TensorRole role, int batch, CUstream stream) {
   const KernelTensor* tensor = form.find(role);
   if (tensor == nullptr || !tensor->exists()) return {};
   DeviceBuffer buffer(device, static_cast<std::size_t>(tensor->spanned_memory(batch)) * kWordBytes);
-  buffer.fill(0);
+  const DriverTable& driver = *device.state()->driver;
+  const ContextScope scope(*device.state());
+  check(driver, driver.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(buffer.data<void>()), 0, buffer.bytes(), stream),
+        "cuMemsetD8Async");
   return buffer;
 }
 
-// Runs it once and captures it once, on memory of its own. The first launch of a call may be one that is captured.
+// Runs it once and captures it once, on memory of its own. The caller may capture a stream meanwhile, which the default
+// stream would break, so all is done on a stream of its own.
 void try_out(const Device& device, const Kernel& kernel, const LibraryLaunch& launch, int batch) {
-  const BesideCaptures aside(*device.state()->driver);
-  const DeviceBuffer input = memory_of(device, kernel.form, TensorRole::input, batch);
-  const DeviceBuffer residual = memory_of(device, kernel.form, TensorRole::residual, batch);
-  const DeviceBuffer output = memory_of(device, kernel.form, TensorRole::output, batch);
+  const Stream stream(device);
+  const DeviceBuffer input = memory_of(device, kernel.form, TensorRole::input, batch, stream);
+  const DeviceBuffer residual = memory_of(device, kernel.form, TensorRole::residual, batch, stream);
+  const DeviceBuffer output = memory_of(device, kernel.form, TensorRole::output, batch, stream);
   DeviceBuffer workspace;
   if (launch.workspace_bytes() > 0) {
     workspace = DeviceBuffer(device, static_cast<std::size_t>(launch.workspace_bytes()));
   }
   const CallPointers pointers{input.data<void>(), residual.data<void>(), output.data<void>(), workspace.data<void>()};
-  const Stream stream(device);
   launch.enqueue(stream, pointers);
   stream.synchronize();
+  const DriverTable& driver = *device.state()->driver;
   const ContextScope scope(*device.state());
-  Capture capture(*device.state()->driver, stream);
+  // What allocates each time that it runs would break its callers' captures.
+  const ThreadCaptureMode strict(driver, kStreamCaptureModeThreadLocal);
+  Capture capture(driver, stream);
   launch.enqueue(stream, pointers);
   capture.end();
 }
@@ -89,6 +95,7 @@ std::shared_ptr<const LibraryLaunch> LibraryCode::for_batch(int batch) const {
 
 std::shared_ptr<const LibraryLaunch> LibraryCode::tried(int batch) const {
   try {
+    const ThreadCaptureMode relaxed(*device_.state()->driver, kStreamCaptureModeRelaxed);
     std::shared_ptr<const LibraryLaunch> made =
         handle_->launch(kernel_, {weights_.data<void>(), bias_.data<void>()}, batch);
     try_out(device_, kernel_, *made, batch);

@@ -151,7 +151,6 @@ BURIN_DEVICE void fill(const TensorBox& box, const float* weights, i32 batch, u3
     const u32 chunks = chunks_of(inside);
     // As many chunks as there are buffers are on their way while the tile before ends.
     const u32 ahead = at_most(buffers(), chunks);
-    if (number != first_tile() && ahead == 0) pass_barriers();
 #pragma nounroll
     for (u32 i = 0; i < chunks; ++i) {
       if (lane == 0) {

@@ -8,7 +8,8 @@
 #
 # Environment: SETS (default anchors), ZEROS (default "0 0.5 0.8 0.9"), BATCHES (default 1,32), PRECISIONS (default "fp32
 # tf32"), TUNE (plans, default 6), BUDGET (default 10m, of each package), OPTIONS (more of burin tune: "--layout n8c8hw"),
-# BURIN_CUDNN and BURIN_CUBLASLT (the libraries, where they are not on the loader's path). OUT_FOLDER keeps the packages, with the evidence in them (burin inspect --tuning).
+# BURIN_CUDNN and BURIN_CUBLASLT (the libraries, where they are not on the loader's path). OUT_FOLDER keeps the packages,
+# with the evidence in them (burin inspect --tuning).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 burin=$1 out=$2 glob=${3:-*}

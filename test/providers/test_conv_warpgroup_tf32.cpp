@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "compiler/providers/conv_warpgroup/tiles.h"
@@ -186,6 +187,7 @@ TEST_CASE("convolution of warpgroups in TF32: every kind of pool, behind every k
   CHECK(octets.size() >= 2);
   CHECK(outputs.size() >= 2);
   CHECK(pixels.size() >= 3);
+  CHECK(buffers.size() >= 2);
 }
 
 TEST_CASE("convolution of warpgroups in TF32: pools of blocks with several tiles, of few chunks and of many") {
@@ -195,11 +197,13 @@ TEST_CASE("convolution of warpgroups in TF32: pools of blocks with several tiles
     const FloatCase floats(layer, 9, 32);
     const Network network = network_of(floats.edge);
     for (const int buffers : {2, 3, 4}) {
-      const auto plan = fmt::format("chunk_channels=8,buffers={},set_blocks=1,output_octets=2", buffers);
-      const std::vector<Candidate> candidates = floats.propose(network, {.plan = plan});
-      REQUIRE(candidates.size() == 1);
-      INFO(candidates[0].plan);
-      CHECK(check_candidate(network, network.operators.back(), candidates[0], floats.check) == "");
+      for (const char* outputs : {"output_octets=2", "output_octets=4", "output_octets=2,output_groups=2"}) {
+        const auto plan = fmt::format("chunk_channels=8,buffers={},set_blocks=1,{}", buffers, outputs);
+        const std::vector<Candidate> candidates = floats.propose(network, {.plan = plan});
+        REQUIRE(candidates.size() == 1);
+        INFO(candidates[0].plan);
+        CHECK(check_candidate(network, network.operators.back(), candidates[0], floats.check) == "");
+      }
     }
   }
 }
@@ -251,6 +255,26 @@ TEST_CASE("convolution of warpgroups in TF32: who says that it can has tiles") {
       }
     }
   }
+  int pooled = 0;
+  for (const auto& [kernel, stride, size] : {std::tuple{2, 2, 20},
+                                             {3, 2, 14},
+                                             {5, 5, 35},
+                                             {6, 6, 24},
+                                             {7, 7, 21},
+                                             {7, 7, 49},
+                                             {8, 8, 24},
+                                             {3, 1, 3},
+                                             {12, 12, 24},
+                                             {11, 1, 40}}) {
+    ConvLayer layer = float_layer(8, 16, size, 3, 1, 1);
+    layer.shape.epilogue.pool = window_of(PoolKind::max, kernel, stride);
+    const bool has_tiles = has_float_tiles(warpgroup_shape(layer.shape), arch_by_name("sm_90"));
+    INFO(describe(layer.shape));
+    CHECK(choose_warpgroup_floats(warpgroup_shape(layer.shape), 8, arch_by_name("sm_90")).empty() == !has_tiles);
+    pooled += has_tiles ? 1 : 0;
+  }
+  CHECK(pooled >= 6);
+  CHECK(pooled < 10);
   CHECK(can > 20);
   CHECK(cannot >= 8);  // more pixels between two that are read than a box has
 }

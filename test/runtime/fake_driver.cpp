@@ -24,7 +24,7 @@ constexpr std::size_t kFakeMemoryBytes = std::size_t{1} << 37;
 FakeDriver* fake = nullptr;
 thread_local std::vector<CUcontext> context_stack;
 
-// What a thread captures. It must not allocate meanwhile, but in the relaxed mode.
+// What a thread captures. It must not allocate meanwhile, but in the relaxed mode, and not use the default stream.
 struct ThreadCaptures {
   int streams = 0, mode = 0;
   bool is_broken = false;
@@ -585,6 +585,18 @@ struct FakeFunctions {
   }
   static CUresult cuMemsetD8(CUdeviceptr target, unsigned char value, std::size_t bytes) {
     BEGIN(true);
+    if (capturing.streams > 0) {
+      capturing.is_broken = true;
+      return kErrorStreamCaptureUnsupported;
+    }
+    if (!fake->fits(reinterpret_cast<void*>(target), bytes, "filling memory")) return kErrorInvalidValue;
+    if (fake->has_real_memory) std::memset(reinterpret_cast<void*>(target), value, bytes);
+    return kCudaSuccess;
+  }
+
+  static CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char value, std::size_t bytes, CUstream stream) {
+    BEGIN(true);
+    if (!fake->known(stream)) return kErrorInvalidHandle;
     if (!fake->fits(reinterpret_cast<void*>(target), bytes, "filling memory")) return kErrorInvalidValue;
     if (fake->has_real_memory) std::memset(reinterpret_cast<void*>(target), value, bytes);
     return kCudaSuccess;

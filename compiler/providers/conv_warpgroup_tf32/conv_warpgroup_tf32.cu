@@ -38,7 +38,7 @@ BURIN_DEVICE u32 panel_bytes() { return steps() * step_bytes(); }
 BURIN_DEVICE u32 panels_bytes() { return output_groups() * panel_bytes(); }
 BURIN_DEVICE u32 buffer_alignment() { return kSwizzledLines * kLineBytes; }
 BURIN_DEVICE u32 tile_barriers() { return pools() ? output_octets() : 0; }
-// The convolution's pixels of a tile.
+// A tile is made of so many pixels of the convolution.
 BURIN_DEVICE u32 pixel_rows() { return (tile_rows() - 1) * pool_stride_rows() + pool_rows(); }
 BURIN_DEVICE u32 pixel_cols() { return (tile_cols() - 1) * pool_stride_cols() + pool_cols(); }
 BURIN_DEVICE i64 bias_offset() { return static_cast<i64>(sets()) * chunks() * panels_bytes(); }
@@ -210,7 +210,7 @@ BURIN_DEVICE u32 windows_at(u32 octet, u32 output_group) {
 BURIN_DEVICE bool is_pixel(i32 row, i32 col) {
   return static_cast<u32>(row) < static_cast<u32>(conv_rows()) && static_cast<u32>(col) < static_cast<u32>(conv_cols());
 }
-// Of a channel in four images; `line`: of the channel, of the tile's first pixel.
+// What a window makes of a channel in four images, whose place in the tile's first pixel is at `line`.
 BURIN_DEVICE f32x4 pooled(const Tile& tile, u32 line, u32 row, u32 col) {
   const u32 top = row * pool_stride_rows(), left = col * pool_stride_cols();
   const float start = pool_start(pool_averages());

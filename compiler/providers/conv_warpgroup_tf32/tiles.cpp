@@ -94,7 +94,7 @@ class FloatSearch {
       }
     }
   }
-  // Of a tile that has so many rows of the convolution's pixels at most.
+  // What a tile stores at most that has so many rows of the convolution's pixels.
   int most_rows(int pixel_rows) const {
     const Pool pool = shape_.epilogue.pool.value_or(Pool{});
     if (pixel_rows < pool.kernel_h) return 0;
@@ -136,6 +136,11 @@ class FloatSearch {
   // Of each kind: octets and warpgroups of outputs, warpgroups of pixels, channels of a chunk.
   std::map<std::array<int, 4>, Found> best_;
 };
+
+// With an odd number of octets, a tile's first one would go to where the last one of the tile before may still be read.
+bool has_alternating_windows(const WarpgroupFloatTiles& tiles, const ConvShape& shape) {
+  return !shape.epilogue.pool || tiles.output_octets % 2 == 0;
+}
 
 // What pixels read of an axis: `pixels` of them.
 int patch_extent(int pixels, int kernel, int stride, int dilation, int step) {
@@ -215,11 +220,16 @@ bool fits(const WarpgroupFloatTiles& tiles, const ConvShape& shape, const ArchSp
 }
 
 bool has_float_tiles(const ConvShape& shape, const ArchSpec& arch) {
-  constexpr std::int64_t kFewCols = 2 * kLeastCols - 1;
   WarpgroupFloatTiles smallest;
   smallest.output_octets = kFewestOctets;
-  if (shape.epilogue.pool) smallest.pixel_groups = kMostWarpgroups;
-  smallest.tile_cols = static_cast<int>(ceil_div(shape.out_w(), ceil_div(shape.out_w(), kFewCols)));
+  int narrowest = 0;
+  for (std::int64_t across = 1; across <= shape.out_w(); ++across) {
+    smallest.tile_cols = static_cast<int>(ceil_div(shape.out_w(), across));
+    if (across > 1 && smallest.pixel_cols(shape) < kLeastCols) break;
+    narrowest = smallest.tile_cols;
+  }
+  smallest.tile_cols = narrowest;
+  smallest.pixel_groups = saturate_to_int(ceil_div(smallest.pixels(shape), kMostGroupPixels));
   return fits(smallest, shape, arch);
 }
 

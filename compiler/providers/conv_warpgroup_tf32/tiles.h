@@ -35,7 +35,7 @@ struct WarpgroupFloatTiles {
   // `shape` is a warpgroup_shape() from here on.
   int step_rows(const ConvShape& shape) const;
   int step_cols(const ConvShape& shape) const;
-  // The convolution's pixels of a tile.
+  // A tile is made of so many pixels of the convolution.
   int pixel_rows(const ConvShape& shape) const;
   int pixel_cols(const ConvShape& shape) const;
   std::int64_t pixels(const ConvShape& shape) const { return std::int64_t{pixel_rows(shape)} * pixel_cols(shape); }
