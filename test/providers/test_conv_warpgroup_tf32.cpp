@@ -168,11 +168,11 @@ TEST_CASE("convolution of warpgroups in TF32: every kind of pool, behind every k
       REQUIRE(verify(layer).empty());
       const FloatCase floats(layer, 5, 32);
       const Network network = network_of(floats.edge);
-      std::set<std::pair<int, int>> seen;
+      std::set<int> seen;
       for (const Candidate& candidate : floats.propose(network, {.count = 1000})) {
         const TemplatePlan plan = parse_template_plan(candidate.plan);
         const auto of = [&](const char* choice) { return plan.integers.at(choice); };
-        if (!seen.insert({of("output_groups"), of("pixel_groups")}).second) continue;
+        if (!seen.insert(of("pixel_groups")).second && outputs.contains(of("output_groups"))) continue;
         INFO(candidate.plan);
         CHECK(check_candidate(network, network.operators.back(), candidate, floats.check) == "");
         octets.insert(of("output_octets"));
