@@ -201,8 +201,8 @@ BURIN_DEVICE void store_sums(const Sums& sums, const Tile& tile, const Seat& sea
 }
 
 // ---- windows of a pool
-// An octet of a tile, for each of the warpgroups' groups of output channels: a line for each pixel. One is read while
-// the next one is stored.
+// Shared memory has two places for an octet of a tile, of which one is read while the other is stored to: in each,
+// every group of output channels has a line for each pixel. This says where they begin.
 BURIN_DEVICE u32 windows_at(u32 octet, u32 output_group) {
   const u32 number = octet % 2 * output_groups() + output_group;
   return buffer_at(buffers()) + number * pixel_groups() * kGroupPixels * kLineBytes;
