@@ -86,23 +86,18 @@ std::uint16_t to_half(ElementType type, double value) {
 }
 
 float from_half(ElementType type, std::uint16_t bits) {
-  const HalfFormat& format = format_of(type);
+  constexpr int kShift = kFloatFraction - kF16.fraction_bits;
+  constexpr std::uint32_t kFloatInfinity = ((1U << kFloatExponentBits) - 1) << kFloatFraction;
+  // A power of two corrects the exponent; that of a number too small for its format to be normal as well.
+  constexpr auto kCorrection =
+      std::bit_cast<float>(static_cast<std::uint32_t>(2 * kFloatBias - kF16.bias()) << kFloatFraction);
+  BURIN_CHECK(type != ElementType::f32, "{} is no half", to_string(type));
   if (type == ElementType::bf16) return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << kHalfBits);
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & kSign) << kHalfBits;
-  const std::uint32_t rest = bits & ~static_cast<std::uint32_t>(kSign);
-  if (rest >= format.infinity()) {  // infinity and NaN with its digits
-    constexpr std::uint32_t kFloatInfinity = ((1U << kFloatExponentBits) - 1) << kFloatFraction;
-    const std::uint32_t digits = (rest - format.infinity()) << (kFloatFraction - format.fraction_bits);
-    return std::bit_cast<float>(sign | kFloatInfinity | digits);
-  }
-  const std::uint32_t fraction = rest & ((1U << format.fraction_bits) - 1);
-  const auto exponent = static_cast<int>(rest >> format.fraction_bits);
-  if (exponent == 0) {
-    const auto size = static_cast<float>(fraction * format.smallest);
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(size) | sign);
-  }
-  const auto biased = static_cast<std::uint32_t>(exponent - format.bias() + kFloatBias);
-  return std::bit_cast<float>(sign | biased << kFloatFraction | fraction << (kFloatFraction - format.fraction_bits));
+  const std::uint32_t rest = (bits & ~static_cast<std::uint32_t>(kSign)) << kShift;
+  constexpr std::uint32_t kInfinity = static_cast<std::uint32_t>(kF16.infinity()) << kShift;
+  if (rest >= kInfinity) return std::bit_cast<float>(sign | kFloatInfinity | rest);  // NaN with its digits, too
+  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) * kCorrection));
 }
 
 float rounded(ElementType type, float value) {

@@ -17,6 +17,7 @@
 #include "compiler/host/compile_for_host.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {
@@ -150,8 +151,8 @@ void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const Bloc
 std::optional<std::string> HostKernel::Impl::run_phase(const Launch& launch, const BlockSchedule& schedule,
                                                        std::int64_t pass, int phase) {
   const auto most = static_cast<std::uint64_t>(kMaxFibers / (form.launch.threads * code.cluster().blocks()));
-  const unsigned at_once = cores > 0 ? static_cast<unsigned>(cores) : std::thread::hardware_concurrency();
-  const std::uint64_t wanted = std::clamp<std::uint64_t>(at_once, 1, most);
+  const int at_once = cores > 0 ? cores : core_count();
+  const std::uint64_t wanted = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(at_once), 1, most);
   const auto count = static_cast<std::size_t>(std::min(wanted, schedule.turns()));
   while (workers.size() < count) {
     workers.push_back(

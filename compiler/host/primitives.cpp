@@ -438,35 +438,65 @@ struct GroupRow {
   bool stored[kMaxDepth];
 };
 
-// What lies in shared memory, if whoever stored it has offered it to products.
-u32 load_operand(u32 place) {
+// What lies in shared memory, if whoever stored it has offered it to products. Several lanes of a warp load a word; one
+// of them looks.
+u32 load_operand(u32 place, bool looks) {
   Block& block = Block::current();
-  require(block.shared().check_offered(place));
-  return shared_load_word(place, 0);
+  SharedMemory& memory = block.shared();
+  const auto number = static_cast<int>(block.thread());
+  float value = 0;
+  if (looks) {
+    require(memory.check_offered(place));
+    require(memory.load(place, number, value));
+    memory.note_other_readers(place);
+  } else {
+    require(memory.load_as_well(place, number, value));
+  }
+  return std::bit_cast<u32>(value);
 }
 
 u32 word_of_a(const GroupOperands& operands, u32 row, u32 column) {
-  return load_operand(operands.a.value() + row / 8 * 256 + column / 8 * 128 + row % 8 * 16 +
-                      column % 8 / 2 * kWordBytes);
+  const u32 place = operands.a.value() + row / 8 * 256 + column / 8 * 128 + row % 8 * 16 + column % 8 / 2 * kWordBytes;
+  return load_operand(place, thread() % 4 == 0);
 }
-// Where the value of a row and a column of an octet lies, whose word holds that of the next column, or row, too.
-u32 word_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 column) {
+// use(word, k, column) for each word of an octet in which the thread's pair of columns has values; the first of them is
+// that of row k and of the pair's first or second column.
+template <typename Use>
+void for_each_word_of_b(const GroupOperands& operands, u32 octet, u32 pair, const Use& use) {
   const u32 first = operands.b + octet * operands.next_octet;
+  const bool looks = thread() % 32 < 4;
   switch (operands.order) {
     case GroupOperands::Order::octets:
-      return load_operand(first + k / 8 * operands.next_rows + k % 8 * 16 + column / 2 * kWordBytes);
+      for (u32 k = 0; k < operands.depth; ++k) {
+        use(load_operand(first + k / 8 * operands.next_rows + k % 8 * 16 + pair * kWordBytes, looks), k, 0);
+      }
+      return;
     case GroupOperands::Order::columns:
-      return load_operand(first + k / 8 * operands.next_rows + column * 16 + k % 8 / 2 * kWordBytes);
+      for (u32 k = 0; k < operands.depth; k += 2) {
+        for (u32 i = 0; i < 2; ++i) {
+          use(load_operand(first + k / 8 * operands.next_rows + (pair * 2 + i) * 16 + k % 8 / 2 * kWordBytes, looks), k,
+              i);
+        }
+      }
+      return;
     case GroupOperands::Order::words:
-      return load_operand(first + k / 4 * operands.next_rows + column * 16 + k % 4 * kWordBytes);
+      for (u32 k = 0; k < operands.depth; ++k) {
+        for (u32 i = 0; i < 2; ++i) {
+          use(load_operand(first + k / 4 * operands.next_rows + (pair * 2 + i) * 16 + k % 4 * kWordBytes, looks), k, i);
+        }
+      }
+      return;
   }
-  return 0;
 }
-template <FactorType kType>
-float factor_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 column) {
+// use(factor, k, column) for each of those values.
+template <FactorType kType, typename Use>
+void for_each_factor_of_b(const GroupOperands& operands, u32 octet, u32 pair, const Use& use) {
   const bool by_octets = operands.order == GroupOperands::Order::octets;
-  const u32 part = operands.order == GroupOperands::Order::words ? 0 : (by_octets ? column : k) % 2;
-  return factor_of<kType>(word_of_b(operands, octet, k, column), part);
+  for_each_word_of_b(operands, octet, pair, [&](u32 word, u32 k, u32 column) {
+    for (u32 i = 0; i < kWordValues<kType>; ++i) {
+      use(static_cast<double>(factor_of<kType>(word, i)), by_octets ? k : k + i, by_octets ? i : column);
+    }
+  });
 }
 // The thread's first row in the warpgroup; the second one is eight below.
 u32 first_group_row(u32 thread) { return thread % kGroupThreads / 32 * kRowsOfWarp + thread % 32 / 4; }
@@ -478,7 +508,7 @@ void look_at(const GroupOperands& operands) {
     for (u32 column = 0; column < stored; column += 2) word_of_a(operands, first_group_row(number) + half * 8, column);
   }
   for (u32 octet = 0; octet < operands.octets; ++octet) {
-    for (u32 i = 0; i < 2 * operands.depth; ++i) word_of_b(operands, octet, i / 2, number % 4 * 2 + i % 2);
+    for_each_word_of_b(operands, octet, number % 4, [](u32, u32, u32) {});
   }
 }
 
@@ -486,17 +516,13 @@ template <FactorType kType>
 void add_group_product(float* sums, const GroupOperands& operands, const GroupRow (&rows)[2]) {
   std::span<double> values;
   require(Block::current().products().add(sums, operands, values));
-  const u32 pair = thread() % 4;
   for (u32 octet = 0; octet < operands.octets; ++octet) {
-    for (u32 k = 0; k < operands.depth; ++k) {
-      for (u32 column = 0; column < 2; ++column) {
-        const auto factor = static_cast<double>(factor_of_b<kType>(operands, octet, k, pair * 2 + column));
-        for (u32 half = 0; half < 2; ++half) {
-          if (!rows[half].stored[k]) continue;
-          values[octet * kQuad + half * 2 + column] += static_cast<double>(rows[half].values[k]) * factor;
-        }
+    for_each_factor_of_b<kType>(operands, octet, thread() % 4, [&](double factor, u32 k, u32 column) {
+      for (u32 half = 0; half < 2; ++half) {
+        if (!rows[half].stored[k]) continue;
+        values[octet * kQuad + half * 2 + column] += static_cast<double>(rows[half].values[k]) * factor;
       }
-    }
+    });
   }
 }
 
@@ -575,13 +601,13 @@ void group_multiply_tf32(float* sums, u32 octets, u32x4 a, u32 b_base, u32 b_off
   std::span<double> values;
   require(Block::current().products().add(sums, operands, values));
   for (u32 octet = 0; octet < octets; ++octet) {
-    for (u32 k = 0; k < kDepth; ++k) {
-      for (u32 i = 0; i < kQuad; ++i) {
-        const float of_a = factor_of<FactorType::tf32>(warp[warp.lane / 4 * 4 + k % 4][i / 2 + k / 4 * 2], 0);
-        const float of_b = factor_of_b<FactorType::tf32>(operands, octet, k, warp.lane % 4 * 2 + i % 2);
-        values[octet * kQuad + i] += static_cast<double>(of_a) * static_cast<double>(of_b);
+    const auto add = [&](double of_b, u32 k, u32 column) {
+      for (u32 half = 0; half < 2; ++half) {
+        const u32 of_a = warp[warp.lane / 4 * 4 + k % 4][half + k / 4 * 2];
+        values[octet * kQuad + half * 2 + column] += static_cast<double>(factor_of<FactorType::tf32>(of_a, 0)) * of_b;
       }
-    }
+    };
+    for_each_factor_of_b<FactorType::tf32>(operands, octet, warp.lane % 4, add);
   }
 }
 void group_take(u32x4*, u32x4*) noexcept {}

@@ -59,14 +59,10 @@ std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread
   return std::nullopt;
 }
 
-std::optional<std::string> SharedMemory::check_offered(std::uint32_t address) const {
-  if (auto fault = check_place(address)) return fault;
-  const Word& word = words_[address / kWordBytes];
-  if (word.written < first_interval_ || word.written == kInFlight) return std::nullopt;  // which a load finds
-  if (word.writer >= threads() || offers_[word.writer].count > word.stored_after) return std::nullopt;
+std::string SharedMemory::not_offered(std::uint32_t address) const {
   return fmt::format(
       "multiplies shared memory at byte {} with a warpgroup, which {} has stored without offering it to products",
-      address, issuer(word.writer));
+      address, issuer(words_[address / kWordBytes].writer));
 }
 
 std::optional<std::string> SharedMemory::set_bits(std::uint32_t address, int thread, std::uint32_t bits) {

@@ -43,14 +43,19 @@ class SharedMemory {
     ++offers.count;
   }
   // Whether a word that a thread has stored was offered since.
-  std::optional<std::string> check_offered(std::uint32_t address) const;
+  std::optional<std::string> check_offered(std::uint32_t address) const {
+    if (auto fault = check_place(address)) return fault;
+    const Word& word = words_[address / kWordBytes];
+    if (word.written < first_interval_ || word.written == kInFlight) return std::nullopt;  // which a load finds
+    if (word.writer >= threads() || offers_[word.writer].count > word.stored_after) return std::nullopt;
+    return not_offered(address);
+  }
 
   std::optional<std::string> load(std::uint32_t address, int thread, float& value) {
     const std::uint32_t index = address / kWordBytes;
     if (address % kWordBytes != 0 || index >= words_.size()) return outside("load from", address);
     Word& word = words_[index];
-    const bool settled = word.written - first_interval_ < interval_ - first_interval_;  // in an earlier interval
-    if (!settled && !(word.written == interval_ && knows(index, thread))) return unreadable(address, thread);
+    if (!readable(index, thread)) return unreadable(address, thread);
     if (word.read != interval_) {
       word.read = interval_;
       word.reader = static_cast<std::uint16_t>(thread);
@@ -63,6 +68,15 @@ class SharedMemory {
                     word.readers.warps | Gates::warp_bit(thread)};
     word.read_after = std::max(word.read_after, warp_barriers(thread));
     value = word.value;
+    return std::nullopt;
+  }
+  // A thread has loaded the word for others of its warp, too, which load_as_well().
+  void note_other_readers(std::uint32_t address) { words_[address / kWordBytes].reader = kManyReaders; }
+  std::optional<std::string> load_as_well(std::uint32_t address, int thread, float& value) const {
+    const std::uint32_t index = address / kWordBytes;
+    if (address % kWordBytes != 0 || index >= words_.size()) return outside("load from", address);
+    if (!readable(index, thread)) return unreadable(address, thread);
+    value = words_[index].value;
     return std::nullopt;
   }
 
@@ -160,6 +174,11 @@ class SharedMemory {
   bool read_before_warp_barrier(const Word& word, int thread) const {
     return word.readers.warps == Gates::warp_bit(thread) && word.read_after < warp_barriers(thread);
   }
+  bool readable(std::uint32_t index, int thread) const {
+    const std::uint32_t written = words_[index].written;
+    const bool settled = written - first_interval_ < interval_ - first_interval_;  // in an earlier interval
+    return settled || (written == interval_ && knows(index, thread));
+  }
   // Whether the thread may access what was written in this interval.
   bool knows(std::uint32_t index, int thread) const {
     const std::size_t writer = words_[index].writer;
@@ -178,6 +197,7 @@ class SharedMemory {
     return loaded_by_others() && loads_by_others_[index] == accesses_;
   }
   std::optional<std::string> outside(const char* access, std::uint32_t address) const;
+  std::string not_offered(std::uint32_t address) const;
   std::optional<std::string> unreadable(std::uint32_t address, int thread) const;
   std::optional<std::string> check_write(const char* access, std::uint32_t address, int thread) const;
   std::optional<std::string> check_run(const char* access, std::uint32_t address, std::size_t words) const;

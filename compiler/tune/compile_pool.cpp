@@ -12,7 +12,7 @@ constexpr std::size_t kReadyPerThread = 4;
 }  // namespace
 
 int compile_threads(int jobs) {
-  const int wanted = jobs > 0 ? jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int wanted = jobs > 0 ? jobs : core_count();
   return std::max(1, wanted - 1);
 }
 
