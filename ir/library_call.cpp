@@ -65,15 +65,41 @@ void check_layer(Faults& faults, Library library, const ConvShape& shape) {
 }
 
 // `wanted`: values of an image.
-void check_tensor(Faults& faults, Library library, const KernelTensor& tensor, std::int64_t wanted) {
+void check_tensor(Faults& faults, Library library, const KernelTensor& tensor, const TensorFormat& format,
+                  std::int64_t wanted) {
   const std::string_view role = to_string(tensor.role);
   // A product asks for values, however they are told apart.
   const bool is_one = library == Library::cudnn ? tensor.is_image() : tensor.words() == wanted;
-  if (tensor.format() != TensorFormat{ElementType::f32, TensorLayout::nchw} || !is_one) {
-    return faults.add("its {} is not float images in nchw", role);
+  if (!can_call_on(library, tensor.format()) || !is_one) {
+    return faults.add("its {} is not {}", role,
+                      library == Library::cudnn ? "images of floats in nchw or nhwc4, or of halves in nhwc8"
+                                                : "float images in nchw");
+  }
+  if (tensor.format() != format) {
+    faults.add("its {} is {} and its output {}: a library's call has one format", role, to_string(tensor.format()),
+               to_string(format));
   }
   // Their distance, in words, is one that the library can count: kMaxImageBytes.
   if (tensor.runs != 1) faults.add("images of its {} do not lie in one piece", role);
+}
+
+void check_groups(Faults& faults, const ConvShape& shape, const TensorFormat& format) {
+  const int together = channels_together(format.layout);
+  if (shape.groups == 1 || (shape.channels_per_group() % together == 0 && shape.outputs_per_group() % together == 0)) {
+    return;
+  }
+  faults.add("the layer's {} groups have channels that are no multiples of {}, as {} fills them up", shape.groups,
+             together, to_string(format.layout));
+}
+
+void check_factors(Faults& faults, const LibraryCall& call, const TensorFormat& format) {
+  if (format.element != ElementType::f32) {
+    if (call.factors == factors_of(format.element)) return;
+    return faults.add("factors is {}; a library's call on {} has {}", to_string(call.factors), to_string(format),
+                      to_string(factors_of(format.element)));
+  }
+  if (call.factors == FactorType::f32 || call.factors == FactorType::tf32) return;
+  faults.add("factors is {}; a library's call has fp32 or tf32", to_string(call.factors));
 }
 
 void check_form(Faults& faults, Library library, const ConvShape& shape, const KernelForm& form) {
@@ -83,7 +109,8 @@ void check_form(Faults& faults, Library library, const ConvShape& shape, const K
     if (!tensor.exists() || !(is_input || tensor.role == TensorRole::residual || tensor.role == TensorRole::output)) {
       continue;
     }
-    check_tensor(faults, library, tensor, is_input ? shape.input_elements() : shape.conv_elements());
+    check_tensor(faults, library, tensor, called_format(form),
+                 is_input ? shape.input_elements() : shape.conv_elements());
   }
   for (const TensorRole role : {TensorRole::input, TensorRole::output}) {
     if (!form.has(role) || !form.the(role).exists()) faults.add("it has no {}", to_string(role));
@@ -142,9 +169,9 @@ bool can_call(Library library, const ConvShape& shape) {
 
 std::vector<std::string> verify(const LibraryCall& call, const ConvShape& shape, const KernelForm& form) {
   Faults faults;
-  if (call.factors != FactorType::f32 && call.factors != FactorType::tf32) {
-    faults.add("factors is {}; a library's call has fp32 or tf32", to_string(call.factors));
-  }
+  const TensorFormat format = called_format(form);
+  check_factors(faults, call, format);
+  check_groups(faults, shape, format);
   faults.require_range("workspace_limit", call.workspace_limit, 0, kMaxCallWorkspaceBytes);
   check_alignment(faults, call);
   check_layer(faults, call.library(), shape);
@@ -160,14 +187,50 @@ KernelForm form_with_call(KernelForm form, const LibraryCall& call) {
   return form;
 }
 
-std::int64_t bias_elements(const LibraryCall& call, const ConvShape& shape) {
+bool can_call_on(Library library, const TensorFormat& format) {
+  return format.is_plain() || (library == Library::cudnn && has_channels_last(format.layout));
+}
+
+TensorFormat called_format(const KernelForm& form) {
+  const KernelTensor* output = form.find(TensorRole::output);
+  return output == nullptr ? TensorFormat() : output->format();
+}
+
+ConvShape filled_shape(const ConvShape& shape, const TensorFormat& format) {
+  if (!has_channels_last(format.layout)) return shape;
+  ConvShape filled = shape;
+  filled.in_channels = static_cast<int>(channels_side_by_side(format.layout, shape.in_channels));
+  filled.out_channels = static_cast<int>(channels_side_by_side(format.layout, shape.out_channels));
+  return filled;
+}
+
+std::int64_t bias_elements(const LibraryCall& call, const ConvShape& shape, const TensorFormat& format) {
   // A call of cuDNN that fuses adds one, if of zeros.
-  if (call.library() == Library::cudnn) return shape.out_channels;
+  if (call.library() == Library::cudnn) return filled_shape(shape, format).out_channels;
   return shape.epilogue.bias ? shape.conv_elements() : 0;
 }
 
-std::int64_t library_bytes(const LibraryCall& call, const ConvShape& shape) {
-  return (shape.weight_elements() + bias_elements(call, shape)) * std::int64_t{sizeof(float)};
+std::int64_t library_bytes(const LibraryCall& call, const ConvShape& shape, const TensorFormat& format) {
+  return (filled_shape(shape, format).weight_elements() + bias_elements(call, shape, format)) *
+         bytes_of(format.element);
+}
+
+LibraryNumbers library_numbers(const LibraryCall& call, const ConvLayer& layer, const TensorFormat& format) {
+  const ConvShape &shape = layer.shape, filled = filled_shape(shape, format);
+  const auto channels = static_cast<std::size_t>(shape.out_channels);
+  const auto each = static_cast<std::size_t>(call.library() == Library::cudnn ? 1 : pixels_of(shape));
+  LibraryNumbers numbers;
+  numbers.biases.resize(static_cast<std::size_t>(bias_elements(call, shape, format)));
+  if (!layer.bias.empty()) {
+    for (std::size_t i = 0; i < channels * each; ++i) numbers.biases[i] = layer.bias[i / each];
+  }
+  numbers.weights = layer.weights;
+  if (has_channels_last(format.layout)) {
+    numbers.weights =
+        from_nchw(format.layout, layer.weights, shape.channels_per_group(), shape.kernel_h, shape.kernel_w);
+    numbers.weights.resize(static_cast<std::size_t>(filled.weight_elements()));
+  }
+  return {pack_words(format.element, numbers.weights), pack_words(format.element, numbers.biases)};
 }
 
 std::string describe(const LibraryCall& call) {

@@ -19,6 +19,7 @@
 #include "ir/element_type.h"
 #include "ir/factor_type.h"
 #include "ir/named_enum.h"
+#include "ir/tensor_layout.h"
 
 namespace burin {
 
@@ -67,7 +68,8 @@ using CallAlgorithm = std::variant<ConvolutionAlgorithm, ProductAlgorithm>;
 struct LibraryCall {
   // Whose algorithm it is says which library is called.
   CallAlgorithm algorithm = ConvolutionAlgorithm::implicit_precomp_gemm;
-  FactorType factors = FactorType::f32;  // what inputs and weights may be rounded to: f32 or tf32
+  // What inputs and weights may be rounded to: of float tensors f32 or tf32, of halves their own type.
+  FactorType factors = FactorType::f32;
   // Scratch memory that it may take at most; how much it does take, the library says for each batch.
   std::int64_t workspace_limit = std::int64_t{256} << 20;
   // Bytes that the addresses of its tensors are multiples of, which cuBLASLt chooses by and cuDNN does not ask for.
@@ -86,9 +88,16 @@ std::optional<CallAlgorithm> parse_algorithm(Library library, std::string_view n
 // "implicit_gemm, ...": for messages.
 std::string known_algorithms(Library library);
 
-// All faults, each a sentence; empty where the library can be asked to compute the layer on tensors of this form, float
-// images in nchw, with no epilogue but bias, residual and relu. cuDNN pads both sides alike; cuBLASLt knows no filters
+// Whether the library can be told of tensors of the format: of float images in nchw, and cuDNN of those in nhwc4 and
+// nhwc8 as well.
+bool can_call_on(Library library, const TensorFormat& format);
+// The format of all tensors of a kernel with a call.
+TensorFormat called_format(const KernelForm& form);
+
+// All faults, each a sentence; empty where the library can be asked to compute the layer on tensors of this form, all
+// of one format, with no epilogue but bias, residual and relu. cuDNN pads both sides alike; cuBLASLt knows no filters
 // but 1x1 without stride, padding and groups, and not bias and residual in one product unless images have one pixel.
+// Where channels are last, those of a group are whole places.
 std::vector<std::string> verify(const LibraryCall& call, const ConvShape& shape, const KernelForm& form);
 // Whether there are none that the layer itself is to blame for.
 bool can_call(Library library, const ConvShape& shape);
@@ -96,12 +105,20 @@ bool can_call(Library library, const ConvShape& shape);
 // The form of a kernel whose own code has `form`: its tensors begin where the call wants them to.
 KernelForm form_with_call(KernelForm form, const LibraryCall& call);
 
-// The numbers that the library is given beside the weights, as many as `bias_elements()`: a bias for each channel; for
-// a matrix product of whole images, one for each value of an image, since what cublasLtMatmul adds to rows would be a
-// bias for each pixel. 0: none.
-std::int64_t bias_elements(const LibraryCall& call, const ConvShape& shape);
+// The layer as the library is told of it: where channels are last, those that fill up places are channels as well, with
+// weights and biases that are zero.
+ConvShape filled_shape(const ConvShape& shape, const TensorFormat& format);
+// Elements that the library is given beside the weights: a bias for each channel; for a matrix product of whole images,
+// one for each value of an image, since what cublasLtMatmul adds to rows would be a bias for each pixel. 0: none.
+std::int64_t bias_elements(const LibraryCall& call, const ConvShape& shape, const TensorFormat& format);
 // What it takes of a device's memory for weights and biases, in bytes.
-std::int64_t library_bytes(const LibraryCall& call, const ConvShape& shape);
+std::int64_t library_bytes(const LibraryCall& call, const ConvShape& shape, const TensorFormat& format);
+// Weights and biases as the library reads them: words of elements of the format, the channels of a weight last where
+// those of tensors are.
+struct LibraryNumbers {
+  std::vector<float> weights, biases;
+};
+LibraryNumbers library_numbers(const LibraryCall& call, const ConvLayer& layer, const TensorFormat& format);
 // Whether the function at the end of a layer is relu, which is all that a call can end with.
 bool is_relu(const std::optional<Elementwise>& function);
 

@@ -16,14 +16,14 @@ struct LayoutSteps {
   TensorLayout layout;
   std::int64_t channels = 1, pixels = 1;
 
-  std::int64_t together() const { return std::int64_t{images_together(layout)} * channels_together(layout); }
+  std::int64_t side_by_side() const { return channels_side_by_side(layout, channels); }
+  std::int64_t together() const { return images_together(layout) * side_by_side(); }
   // From one image to the one so many further on: they share places, or are in different ones.
   std::int64_t images(std::int64_t count) const {
     return count < images_together(layout) ? count : count / images_together(layout) * image();
   }
   std::int64_t channel(std::int64_t count) const {
-    return count < channels_together(layout) ? count * images_together(layout)
-                                             : count / channels_together(layout) * pixels * together();
+    return count < side_by_side() ? count * images_together(layout) : count / side_by_side() * pixels * together();
   }
   std::int64_t pixel() const { return together(); }
 

@@ -231,14 +231,16 @@ struct WorksPlaceByPlace {
   }
 };
 
-// What takes places of eight channels (nchw8): it makes zeros of those that fill up a place, or only says where they
-// lie.
+// What takes places of several channels: it makes zeros of those that fill up a place, or only says where they lie.
 struct TakesPlaces {
+  TensorLayout layout;
   std::int64_t channels;  // of its first input
   bool operator()(const Pool&) const { return true; }
   bool operator()(const Resample& resample) const { return resample.outside == 0; }
-  bool operator()(const Concat& concat) const { return concat.axis == 0; }
-  bool operator()(const ChannelView& view) const { return WorksPlaceByPlace{TensorLayout::nchw8, channels}(view); }
+  bool operator()(const Concat& concat) const { return concat.axis == 0 && can_be_slices(layout); }
+  bool operator()(const ChannelView& view) const {
+    return can_be_slices(layout) && WorksPlaceByPlace{layout, channels}(view);
+  }
   template <typename Kind>
   bool operator()(const Kind&) const {
     return false;
@@ -262,11 +264,11 @@ bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, 
               const TensorFormat& output) {
   if (input.is_plain() && output.is_plain()) return true;
   if (std::holds_alternative<Excite>(kind) && shape.size() != 3) return input.is_plain();
-  if (input.is_plain() || input.is_loose() || !can_be_slices(input.layout) || shape.size() != 3) return false;
+  if (input.is_plain() || input.is_loose() || input.layout == TensorLayout::nchw4 || shape.size() != 3) return false;
   const auto* pool = std::get_if<Pool>(&kind);
   const bool averages = pool != nullptr && averages_whole(*pool, shape[1], shape[2]);
   if (has_places(input.layout)) {
-    return input == output && !averages && std::visit(TakesPlaces{shape[0]}, kind);
+    return input == output && !averages && std::visit(TakesPlaces{input.layout, shape[0]}, kind);
   }
   if (std::holds_alternative<Squeeze>(kind)) return output.is_plain();
   if (averages || std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain() || output == input;

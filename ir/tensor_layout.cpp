@@ -17,7 +17,7 @@ namespace {
 // once where there are many.
 template <typename Visit>
 void for_each_value(TensorLayout layout, std::size_t images, int channels, int rows, int cols, Visit visit) {
-  const auto channels_side = static_cast<std::size_t>(channels_together(layout));
+  const auto channels_side = static_cast<std::size_t>(channels_side_by_side(layout, channels));
   const auto images_side = static_cast<std::size_t>(images_together(layout));
   const std::size_t pixels = static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   const std::size_t image = static_cast<std::size_t>(image_elements(layout, channels, rows, cols));
@@ -36,7 +36,7 @@ void for_each_value(TensorLayout layout, std::size_t images, int channels, int r
 // Calls visit(element) for each one that fills up the channels of an image, of all images that `elements` are.
 template <typename Visit>
 void for_each_filling(TensorLayout layout, std::size_t elements, int channels, int rows, int cols, Visit visit) {
-  const std::int64_t side = channels_together(layout);
+  const std::int64_t side = channels_side_by_side(layout, channels);
   if (channels % side == 0) return;
   const std::int64_t images_side = images_together(layout), block = side * images_side * rows * cols;
   const std::int64_t group = images_side * image_elements(layout, channels, rows, cols);
@@ -83,7 +83,7 @@ TensorFormat format_of(Precision precision, TensorLayout layout) {
 }
 
 bool can_ask_for(TensorLayout layout, Precision precision) {
-  if (layout == TensorLayout::n4c8hw) return precision == Precision::tf32;
+  if (layout == TensorLayout::n4c8hw || layout == TensorLayout::nhwc4) return precision == Precision::tf32;
   return can_compute_in(element_of(precision), layout) ||
          (layout == TensorLayout::nchw && factors_of(precision) != FactorType::f32);
 }
@@ -111,7 +111,7 @@ std::string to_string(const TensorFormat& format) {
 
 TensorPlace place_of(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols,
                      std::int64_t element) {
-  const std::int64_t channels_side = channels_together(layout), images_side = images_together(layout);
+  const std::int64_t channels_side = channels_side_by_side(layout, channels), images_side = images_together(layout);
   const std::int64_t blocks = ceil_div(channels, channels_side);
   const std::int64_t pixel = element / (channels_side * images_side);
   const std::int64_t block = pixel / (rows * cols);

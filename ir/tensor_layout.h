@@ -31,13 +31,17 @@ enum class TensorLayout {
           // a pixel, as tensor cores multiply them. Channels are filled up to a multiple of eight with zeros, as above.
   n4c8hw,  // image / 4, channel / 8, row, column, channel % 8, image % 4, of float32: the same places and lines, with
            // as many bytes, of half as many images; filled up likewise
+  nhwc8,   // image, row, column, channel, of the half types, as libraries of dense kernels like it best: the places of
+           // nchw8, those of a pixel one behind the other. Channels are filled up to a multiple of eight with zeros.
+  nhwc4,   // the same of float32, of which a place holds four channels: filled up to a multiple of four
 };
 
 inline constexpr std::array kTensorLayouts = {TensorLayout::nchw,   TensorLayout::nchw4, TensorLayout::n2chw,
-                                              TensorLayout::n8c8hw, TensorLayout::nchw8, TensorLayout::n4c8hw};
+                                              TensorLayout::n8c8hw, TensorLayout::nchw8, TensorLayout::n4c8hw,
+                                              TensorLayout::nhwc8,  TensorLayout::nhwc4};
 
-constexpr EnumNames<6> names_of(TensorLayout) {
-  return {"a tensor layout", {"nchw", "nchw4", "n2chw", "n8c8hw", "nchw8", "n4c8hw"}};
+constexpr EnumNames<8> names_of(TensorLayout) {
+  return {"a tensor layout", {"nchw", "nchw4", "n2chw", "n8c8hw", "nchw8", "n4c8hw", "nhwc8", "nhwc4"}};
 }
 
 // Whether eight channels of a pixel, of all images that lie side by side, are a line of 128 bytes: eight places of 16.
@@ -45,13 +49,24 @@ constexpr bool has_lines(TensorLayout layout) {
   return layout == TensorLayout::n8c8hw || layout == TensorLayout::n4c8hw;
 }
 
-// Whether eight channels of a pixel of one image are a place of 16 bytes.
-constexpr bool has_places(TensorLayout layout) { return layout == TensorLayout::nchw8; }
+// Whether all channels of a pixel follow each other.
+constexpr bool has_channels_last(TensorLayout layout) {
+  return layout == TensorLayout::nhwc8 || layout == TensorLayout::nhwc4;
+}
 
-// Channels that lie side by side.
+// Whether several channels of a pixel of one image are a place of 16 bytes.
+constexpr bool has_places(TensorLayout layout) { return layout == TensorLayout::nchw8 || has_channels_last(layout); }
+
+// Channels are filled up to a multiple of so many, which lie side by side.
 constexpr int channels_together(TensorLayout layout) {
-  if (layout == TensorLayout::nchw4) return 4;
+  if (layout == TensorLayout::nchw4 || layout == TensorLayout::nhwc4) return 4;
   return has_lines(layout) || has_places(layout) ? 8 : 1;
+}
+
+// Of so many channels, those that lie side by side, with what fills them up.
+constexpr std::int64_t channels_side_by_side(TensorLayout layout, std::int64_t channels) {
+  const int together = channels_together(layout);
+  return has_channels_last(layout) ? (channels + together - 1) / together * together : together;
 }
 
 // Images that lie side by side.
@@ -66,12 +81,14 @@ constexpr int images_together(TensorLayout layout) {
     case TensorLayout::nchw:
     case TensorLayout::nchw4:
     case TensorLayout::nchw8:
+    case TensorLayout::nhwc8:
+    case TensorLayout::nhwc4:
       break;
   }
   return 1;
 }
 
-// Words of a place: of what lies side by side of one channel, or in nchw8, where two channels share a word, of eight.
+// Words of a place: of what lies side by side of one channel, or of several channels of a pixel.
 constexpr int element_words(TensorLayout layout) { return has_lines(layout) || has_places(layout) ? 4 : 1; }
 
 // Words that kernels access at once: four channels of a pixel, or a place of four or eight images.
@@ -83,8 +100,11 @@ constexpr int words_together(TensorLayout layout) {
 constexpr bool fills_with_zeros(TensorLayout layout) { return has_lines(layout) || has_places(layout); }
 
 // Whether tensors may be slices of larger ones. Where channels lie side by side, a slice begins at a multiple of as
-// many, and has such a number of channels, or is the last part.
-constexpr bool can_be_slices(TensorLayout layout) { return layout != TensorLayout::nchw4; }
+// many, and has such a number of channels, or is the last part. It is one run of an image, so there are none where all
+// channels of a pixel follow each other.
+constexpr bool can_be_slices(TensorLayout layout) {
+  return layout != TensorLayout::nchw4 && !has_channels_last(layout);
+}
 
 // Bytes of a word, which is what tensors are counted in. Halves of one image do not share words in nchw: there each of
 // them is a word of its own, so that images follow each other without a gap, however many halves they have.
@@ -103,10 +123,12 @@ constexpr bool can_lie_in(ElementType type, TensorLayout layout) {
       return true;
     case TensorLayout::nchw4:
     case TensorLayout::n4c8hw:
+    case TensorLayout::nhwc4:
       return type == ElementType::f32;
     case TensorLayout::n2chw:
     case TensorLayout::n8c8hw:
     case TensorLayout::nchw8:
+    case TensorLayout::nhwc8:
       break;
   }
   return type != ElementType::f32;
@@ -159,8 +181,8 @@ int access_bytes(const TensorFormat& format, std::int64_t distance);
 
 // In words, for errors: of formats, and of what kernels compute in.
 inline constexpr std::string_view kWhatLiesWhere =
-    "n2chw, n8c8hw and nchw8 hold halves, nchw4 and n4c8hw float32, nchw either";
-inline constexpr std::string_view kWhatIsComputedIn = "n2chw, n8c8hw and nchw8 hold halves, the others float32";
+    "n2chw, n8c8hw, nchw8 and nhwc8 hold halves, nchw4, n4c8hw and nhwc4 float32, nchw either";
+inline constexpr std::string_view kWhatIsComputedIn = "n2chw, n8c8hw, nchw8 and nhwc8 hold halves, the others float32";
 
 // "f32 nchw", "f16 n2chw", "f16 nchw8"
 std::string to_string(const TensorFormat& format);

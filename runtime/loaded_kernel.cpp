@@ -21,6 +21,7 @@ ImageShape image_shape(const KernelTensor& tensor) {
       .image_pitch = tensor.image_words == tensor.words() ? 0 : tensor.image_words * tensor.elements_per_word()};
   if (!tensor.is_image()) return shape;
   shape.channels = tensor.channels;
+  shape.channels_together = static_cast<int>(channels_side_by_side(tensor.layout, tensor.channels));
   shape.height = tensor.rows;
   shape.width = tensor.cols;
   return shape;

@@ -23,10 +23,11 @@ std::vector<NetworkTensor> NetworkState::tensors(BufferHome home, int batch) con
   const Program& program = program_for(programs, batch);
   std::vector<NetworkTensor> tensors;
   for (const Buffer* buffer : program.arguments(home)) {
+    const std::int64_t channels = buffer->shape.size() == 3 ? buffer->shape[0] : 1;
     tensors.push_back({.name = buffer->tensor,
                        .shape = buffer->shape,
                        .element = public_element(buffer->format.element),
-                       .channels_together = channels_together(buffer->format.layout),
+                       .channels_together = static_cast<int>(channels_side_by_side(buffer->format.layout, channels)),
                        .images_together = buffer->images_together(),
                        .is_map = buffer->map.has_value(),
                        .piece_bytes = buffer->bytes / program.pieces(*buffer)});

@@ -278,8 +278,9 @@ void add_study_command(CLI::App& app, Action& action) {
       ->allow_extra_args(false)
       ->take_all();
   add_option(*command, "--precision NAME", arguments->precision, "fp32 (default), tf32, fp16, bf16 or fp16x2");
-  add_option(*command, "--layout NAME", arguments->layout,
-             "How tensors lie in memory: nchw, nchw4, n2chw, n8c8hw, nchw8, n4c8hw (default: as in a network)");
+  add_option(
+      *command, "--layout NAME", arguments->layout,
+      "How tensors lie in memory: nchw, nchw4, n2chw, n8c8hw, nchw8, n4c8hw, nhwc8, nhwc4 (default: as in a network)");
   add_option(*command, "--providers LIST", arguments->providers,
              fmt::format("Whose candidates are compared (default: all): {}", fmt::join(kernel_kind_names(), ", ")));
   add_option(*command, "--plans N", arguments->plans,

@@ -138,8 +138,10 @@ std::string LaunchMemory::describe_element(TensorRole role, std::int64_t element
   }
   const TensorPlace at = place(tensor, element);
   if (has_places(tensor.layout)) {
-    return fmt::format("{} (image {}, channels {} and {}, row {}, col {})", element, at.image, at.channel,
-                       at.channel + 1, at.row, at.col);
+    const std::string channels = tensor.elements_per_word() == 2
+                                     ? fmt::format("channels {} and {}", at.channel, at.channel + 1)
+                                     : fmt::format("channel {}", at.channel);
+    return fmt::format("{} (image {}, {}, row {}, col {})", element, at.image, channels, at.row, at.col);
   }
   if (tensor.elements_per_word() == 2) {
     return fmt::format("{} (images {} and {}, channel {}, row {}, col {})", element, at.image, at.image + 1, at.channel,
@@ -149,8 +151,8 @@ std::string LaunchMemory::describe_element(TensorRole role, std::int64_t element
 }
 
 bool LaunchMemory::is_filling(std::int64_t output_element) const {
-  // In nchw8 a word has another channel as well.
-  const std::int64_t last = has_places(written_.layout) ? 1 : 0;
+  // In a place of halves a word has another channel as well.
+  const std::int64_t last = has_places(written_.layout) ? written_.elements_per_word() - 1 : 0;
   return output_has_filling_ &&
          place(written_, output_element % written_.image_words).channel + last >= written_.channels;
 }

@@ -1,6 +1,7 @@
 #include "compiler/providers/call_provider.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "compiler/specialise/specialised_module.h"
@@ -41,10 +42,24 @@ const Provider& own_provider(const std::string& layer, const std::string& provid
   return *found;
 }
 
-bool is_plain(const KernelTensor& tensor) { return tensor.format().is_plain() && tensor.runs == 1; }
+// All tensors are of one format, which the library knows.
+bool can_call_on_tensors(Library library, const Task& task) {
+  const TensorFormat format = task.writes.format();
+  const auto is_alike = [&](const KernelTensor& tensor) { return tensor.format() == format && tensor.runs == 1; };
+  return can_call_on(library, format) && is_alike(task.writes) && std::ranges::all_of(task.reads, is_alike);
+}
+
+// Biases become elements as well, and may not become infinite.
+bool can_hold_biases(const Task& task) {
+  const ElementType element = task.writes.element;
+  if (element == ElementType::f32 || task.layer == nullptr) return true;
+  const double most = largest_of(element);
+  return std::ranges::all_of(task.layer->bias, [&](float bias) { return std::abs(bias) <= most; });
+}
 
 // Where factors may be rounded to halves they may be to TF32, which has no fewer digits than either.
 FactorType call_factors(const Task& task) {
+  if (task.writes.element != ElementType::f32) return factors_of(task.writes.element);
   return task.factors == FactorType::f32 ? FactorType::f32 : FactorType::tf32;
 }
 
@@ -102,11 +117,12 @@ std::vector<CallAlgorithm> product_algorithms() {
 }
 
 bool is_called_convolution(const Task& task) {
-  return task.layer != nullptr && task.precision == Precision::fp32 && !task.activity_maps;
+  const bool sums_floats = task.precision == Precision::fp32 || task.precision == precision_of(task.writes.element);
+  return task.layer != nullptr && sums_floats && !task.activity_maps;
 }
 
 bool CallProvider::can_do(const Task& task) const {
-  if (!is_for(task) || !is_plain(task.writes) || !std::ranges::all_of(task.reads, is_plain)) return false;
+  if (!is_for(task) || !can_call_on_tensors(library_, task) || !can_hold_biases(task)) return false;
   const ConvShape shape = called_shape(task);
   return verify(shape).empty() && can_call(library_, shape) && !own_providers(task).empty();
 }
@@ -121,7 +137,8 @@ std::vector<Candidate> CallProvider::propose(const Task& task, const ProposeOpti
   const ConvShape shape = called_shape(task);
   std::vector<Candidate> candidates;
   for (const CallAlgorithm& algorithm : algorithms()) {
-    if (choices.algorithm ? algorithm != *choices.algorithm : !may_serve(algorithm, shape)) continue;
+    const bool may_be = may_serve(algorithm, shape) && may_serve(algorithm, task.writes.format());
+    if (choices.algorithm ? algorithm != *choices.algorithm : !may_be) continue;
     LibraryPlan plan{
         .call = {.algorithm = algorithm, .factors = call_factors(task), .alignment = call_alignment(library_, task)},
         .provider = own->provider,

@@ -28,13 +28,15 @@ class CallProvider : public Provider {
   Recipe make(const Task& task, const std::string& plan) const final;
 
  protected:
-  // Whether it is of the kind that the library is called for, in FP32; what can_call() says of a layer comes on top.
+  // Whether it is of the kind that the library is called for; what can_call() says of a layer, and can_call_on() of
+  // tensors, comes on top.
   virtual bool is_for(const Task& task) const = 0;
   // All that the library has. Where nothing is measured the first is taken that may serve.
   virtual std::vector<CallAlgorithm> algorithms() const = 0;
   // Whether the library's documentation says that the algorithm computes such a layer. What it refuses besides,
   // measuring shows.
   virtual bool may_serve(const CallAlgorithm&, const ConvShape&) const { return true; }
+  virtual bool may_serve(const CallAlgorithm&, const TensorFormat&) const { return true; }
 
  private:
   Library library_;
@@ -43,7 +45,7 @@ class CallProvider : public Provider {
 // Those of cuBLASLt, in the order of its proposals.
 std::vector<CallAlgorithm> product_algorithms();
 
-// A convolution of FP32 tensors that has no activity maps.
+// A convolution whose sums are FP32, without activity maps.
 bool is_called_convolution(const Task& task);
 
 }  // namespace burin

@@ -36,10 +36,12 @@ const Number& value_of(const std::map<std::string, Number>& values, llvm::String
   return found->second;
 }
 
-// In nchw8 a place has eight channels of a pixel: what works place by place takes those for one.
+// Where a place has several channels of a pixel, what works place by place takes those for one.
 std::int64_t channels_of_place(TensorLayout layout) { return has_places(layout) ? channels_together(layout) : 1; }
-int places_together(TensorLayout layout) {
-  return channels_together(layout) / static_cast<int>(channels_of_place(layout));
+// Of a tensor that does not say what its words are, nobody asks.
+std::int64_t places_together(const KernelTensor& tensor) {
+  const TensorLayout layout = tensor.layout;
+  return std::max<std::int64_t>(1, channels_side_by_side(layout, tensor.channels) / channels_of_place(layout));
 }
 
 // The template's own constants, and those of templates/kernels/common.def.
@@ -52,7 +54,7 @@ std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   values["out_word_images"] = images_together(plan.output().layout);
   values["residual_word_images"] = images_together(plan.residual().layout);
   values["place_words"] = std::max(element_words(plan.input().layout), element_words(plan.output().layout));
-  values["channels_together"] = std::max(places_together(plan.input().layout), places_together(plan.output().layout));
+  values["channels_together"] = std::max(places_together(plan.input()), places_together(plan.output()));
   values["image_channels"] = ceil_div(plan.output().channels, channels_of_place(plan.output().layout));
   values["image_plane"] =
       plan.output().is_image() ? std::int64_t{plan.output().rows} * plan.output().cols : std::int64_t{1};

@@ -77,20 +77,22 @@ typedef enum burin_element {
  *
  * A tensor of n images has (n / I rounded up) * I * blocks * C * height * width values: burin_kernel_tensor_bytes.
  * Those of channels and images beyond the last fill it up and mean nothing, but for channels beyond the last of
- * "n8c8hw" (C = I = 8), "nchw8" (C = 8, I = 1) and "n4c8hw" (C = 8, I = 4): these must be zeros in what a kernel is
- * given, and are in what it writes. A residual is like the output.
+ * "n8c8hw" (C = I = 8), "nchw8" (C = 8, I = 1), "n4c8hw" (C = 8, I = 4), "nhwc8" and "nhwc4" (I = 1, and C is all
+ * channels, rounded up to a multiple of 8 or 4): these must be zeros in what a kernel is given, and are in what it
+ * writes. A residual is like the output.
  *
  * Tensors of BURIN_F16 and BURIN_BF16 have I = 2 ("n2chw"): each aligned word of 4 bytes holds the same value of two
  * images, the even image's in its lower half; or I = C = 8 ("n8c8hw"): each 16 aligned bytes hold that of eight
  * images, and eight channels of a pixel are 128 bytes side by side. So they are of floats in "n4c8hw". In "nchw8"
- * (I = 1, C = 8) each 16 aligned bytes hold eight channels of a pixel. */
+ * each 16 aligned bytes hold eight channels of a pixel, and so they do in "nhwc8"; in "nhwc4" they hold four floats. */
 typedef struct burin_kernel_shape {
   int in_channels, in_height, in_width;
   int out_channels, out_height, out_width;
   int needs_residual;
-  int in_channels_together, out_channels_together; /* 1; 4: "nchw4"; 8: "n8c8hw", "nchw8", "n4c8hw" */
-  int in_alignment, out_alignment;                 /* bytes: what the addresses must be a multiple of */
-  int in_images_together, out_images_together;     /* 1; 2: "n2chw"; 8: "n8c8hw"; 4: "n4c8hw" */
+  int in_channels_together,
+      out_channels_together;       /* 1; 4: "nchw4"; 8: "n8c8hw", "nchw8", "n4c8hw"; all: "nhwc8", "nhwc4" */
+  int in_alignment, out_alignment; /* bytes: what the addresses must be a multiple of */
+  int in_images_together, out_images_together; /* 1; 2: "n2chw"; 8: "n8c8hw"; 4: "n4c8hw" */
   burin_element in_element, out_element;
 } burin_kernel_shape;
 

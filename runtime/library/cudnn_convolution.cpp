@@ -132,15 +132,31 @@ CudnnStatus CudnnConvolution::enqueue(CUstream_st* stream, int algorithm, const 
 
 namespace {
 
+CudnnType type_of(ElementType element) {
+  if (element == ElementType::f32) return CudnnType::float32;
+  return element == ElementType::f16 ? CudnnType::half : CudnnType::bfloat16;
+}
+
+CudnnMath math_of(FactorType factors) {
+  if (factors == FactorType::f32) return CudnnMath::fp32;
+  return factors == FactorType::tf32 ? CudnnMath::tf32_allowed : CudnnMath::tensor_cores;
+}
+
 CudnnProblem problem_of(const Kernel& kernel, int batch) {
-  const bool tf32 = kernel.call->factors == FactorType::tf32;
-  return {.shape = kernel.called_shape(),
-          .batch = batch,
-          .math = tf32 ? CudnnMath::tf32_allowed : CudnnMath::fp32,
-          .with_epilogue = true,
-          .input_pitch = image_pitch(kernel.form, TensorRole::input),
-          .residual_pitch = image_pitch(kernel.form, TensorRole::residual),
-          .output_pitch = image_pitch(kernel.form, TensorRole::output)};
+  const TensorFormat format = called_format(kernel.form);
+  CudnnProblem problem{.shape = filled_shape(kernel.called_shape(), format),
+                       .batch = batch,
+                       .type = type_of(format.element),
+                       .math = math_of(kernel.call->factors),
+                       .with_epilogue = true};
+  if (has_channels_last(format.layout)) {  // whose images follow each other
+    problem.layout = CudnnLayout::nhwc;
+    return problem;
+  }
+  problem.input_pitch = image_pitch(kernel.form, TensorRole::input);
+  problem.residual_pitch = image_pitch(kernel.form, TensorRole::residual);
+  problem.output_pitch = image_pitch(kernel.form, TensorRole::output);
+  return problem;
 }
 
 class CudnnLaunch : public LibraryLaunch {

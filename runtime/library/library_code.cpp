@@ -20,18 +20,6 @@ std::vector<std::string> candidates_for(Library library, const LoadOptions& opti
   return {files.names.begin(), files.names.end()};
 }
 
-// The biases as the library reads them: each for as many values as bias_elements() says.
-std::vector<float> biases_of(const LibraryCall& call, const ConvLayer& layer) {
-  const auto channels = static_cast<std::size_t>(layer.shape.out_channels);
-  const auto each = static_cast<std::size_t>(bias_elements(call, layer.shape)) / channels;
-  std::vector<float> values;
-  values.reserve(each * channels);
-  for (std::size_t channel = 0; channel < channels; ++channel) {
-    values.insert(values.end(), each, layer.bias.empty() ? 0 : layer.bias[channel]);
-  }
-  return values;
-}
-
 DeviceBuffer memory_of(const Device& device, const KernelForm& form, TensorRole role, int batch, CUstream stream) {
   const KernelTensor* tensor = form.find(role);
   if (tensor == nullptr || !tensor->exists()) return {};
@@ -70,14 +58,10 @@ void try_out(const Device& device, const Kernel& kernel, const LibraryLaunch& la
 
 LibraryCode::LibraryCode(const Device& device, std::shared_ptr<const LibraryHandle> handle, const Kernel& kernel,
                          const ConvLayer& layer, LibraryUse use, std::shared_ptr<LoadNotes> notes)
-    : device_(device),
-      handle_(std::move(handle)),
-      kernel_(kernel),
-      use_(use),
-      notes_(std::move(notes)),
-      weights_(device, std::span<const float>(layer.weights)) {
-  const std::vector<float> biases = biases_of(*kernel.call, layer);
-  if (!biases.empty()) bias_ = DeviceBuffer(device, std::span<const float>(biases));
+    : device_(device), handle_(std::move(handle)), kernel_(kernel), use_(use), notes_(std::move(notes)) {
+  const LibraryNumbers numbers = library_numbers(*kernel.call, layer, called_format(kernel.form));
+  weights_ = DeviceBuffer(device, std::span<const float>(numbers.weights));
+  if (!numbers.biases.empty()) bias_ = DeviceBuffer(device, std::span<const float>(numbers.biases));
 }
 
 std::shared_ptr<const LibraryLaunch> LibraryCode::for_batch(int batch) const {

@@ -1,10 +1,11 @@
 // Where values lie whose channels lie side by side: the one place where that is computed.
 //
 // A place is what is accessed at once of one channel of a pixel: a word, or the four words of its values in eight
-// images side by side (n8c8hw: halves), or in four (n4c8hw: floats). In nchw8 it is the four words of eight channels,
-// which count as one: their values, like those of images, know nothing of each other. `channels_together` places of a
-// pixel lie side by side, then those of the next pixel, and all pixels of so many channels; places count from the
-// beginning of an image. Neighbouring threads take neighbouring places, so that their accesses are whole lines.
+// images side by side (n8c8hw: halves), or in four (n4c8hw: floats). In nchw8, nhwc8 and nhwc4 it is the four words of
+// eight or four channels, which count as one: their values, like those of images, know nothing of each other.
+// `channels_together` places of a pixel lie side by side, then those of the next pixel, and all pixels of so many
+// channels; places count from the beginning of an image. Neighbouring threads take neighbouring places, so that their
+// accesses are whole lines.
 #pragma once
 
 #include "template_kernel.h"

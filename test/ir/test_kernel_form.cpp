@@ -1,4 +1,6 @@
 // The form of a kernel: every rule of verify(), what a plan implies, and the text form.
+#include <fmt/format.h>
+
 #include <functional>
 #include <limits>
 #include <tuple>
@@ -250,9 +252,7 @@ TEST_CASE("kernel form: an element type must fill the words of its layout") {
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.element = ElementType::bf16; }) ==
         Faults{"the tensor 'residual' is bf16 nchw, which is converted before anything is added"});
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.layout = TensorLayout::n2chw; }) ==
-        Faults{"the tensor 'residual' holds f32 in n2chw: n2chw, n8c8hw and nchw8 hold halves, nchw4 and n4c8hw "
-               "float32, nchw "
-               "either"});
+        Faults{fmt::format("the tensor 'residual' holds f32 in n2chw: {}", burin::kWhatLiesWhere)});
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) {
           t.element = ElementType::f16;
           t.layout = TensorLayout::n2chw;
@@ -272,8 +272,7 @@ TEST_CASE("kernel form: an element type must fill the words of its layout") {
   CHECK(in_eights(ElementType::bf16, 192) ==
         Faults{"the tensor 'input' has 1 x 192 words, and an image of 8x6x4 in n8c8hw has 768"});
   CHECK(in_eights(ElementType::f32, 4 * 192) ==
-        Faults{"the tensor 'input' holds f32 in n8c8hw: n2chw, n8c8hw and nchw8 hold "
-               "halves, nchw4 and n4c8hw float32, nchw either"});
+        Faults{fmt::format("the tensor 'input' holds f32 in n8c8hw: {}", burin::kWhatLiesWhere)});
 }
 
 TEST_CASE("kernel form: images that lie side by side stay together") {
@@ -612,9 +611,7 @@ TEST_CASE("kernel form: loose halves begin where they may be accessed, and are n
   KernelTensor fours = loose_image(TensorRole::input, 16);
   fours.layout = TensorLayout::nchw4;
   fours.image_words = fours.run_words = 4 * 9;
-  CHECK(faults_of(fours) ==
-        Faults{"the tensor 'input' holds f16 in nchw4: n2chw, n8c8hw and nchw8 hold halves, nchw4 and "
-               "n4c8hw float32, nchw either"});
+  CHECK(faults_of(fours) == Faults{fmt::format("the tensor 'input' holds f16 in nchw4: {}", burin::kWhatLiesWhere)});
 }
 
 TEST_CASE("kernel form: tiles, blocks and words") {

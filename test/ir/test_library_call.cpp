@@ -161,7 +161,7 @@ TEST_CASE("library_call: what a call cannot be, and layers and tensors that it c
   CHECK_THAT(fault_of_called_shape([](ConvShape& shape) { shape.epilogue.pool.emplace(); }),
              Contains("ends in a pool"));
   CHECK_THAT(fault_of_own([](TemplatePlan& plan) { plan.input().channels = 0; }),
-             Contains("its input is not float images in nchw"));
+             Contains("its input is not images of floats in nchw or nhwc4, or of halves in nhwc8"));
   CHECK_THAT(fault_of_own([](TemplatePlan& plan) {
                plan.output().run_words /= 2;
                plan.output().runs = 2;
@@ -190,12 +190,58 @@ TEST_CASE("library_call: a call of cuBLASLt, whose tensors begin where it wants 
   CHECK(kernel.form.input().alignment == 8);
   CHECK(kernel.form.output().alignment == 8);
   CHECK(kernel.plan_short == "cublaslt heuristic_1; own: conv_dense, 1 block of 256 for an image");
-  CHECK(bias_elements(*kernel.call, kernel.called_shape()) == 6 * 64);
-  CHECK(library_bytes(*kernel.call, kernel.called_shape()) == 4 * (6 * 4 + 6 * 64));
+  CHECK(bias_elements(*kernel.call, kernel.called_shape(), {}) == 6 * 64);
+  CHECK(library_bytes(*kernel.call, kernel.called_shape(), {}) == 4 * (6 * 4 + 6 * 64));
   // What needs more than the call does stays as it is.
   Kernel wide = kernel_with_product([](Kernel&, LibraryPlan&, TemplatePlan& own) { own.input().alignment = 16; });
   derive_form(wide);
   CHECK(wide.form.input().alignment == 16);
+}
+
+TEST_CASE("library_call: on tensors whose channels are last, of one format, and in their own type") {
+  const TensorFormat halves = {ElementType::f16, TensorLayout::nhwc8}, floats = {ElementType::f32, TensorLayout::nhwc4};
+  const auto fault = [](const LibraryCall& call, const TensorFormat& input, const TensorFormat& output,
+                        const std::function<void(ConvShape&)>& edit = {}) {
+    ConvShape shape = called_shape();
+    if (edit) edit(shape);
+    KernelForm form = plain_plan().form;
+    for (KernelTensor& tensor : form.tensors) {
+      if (!tensor.exists()) continue;
+      const TensorFormat& format = tensor.role == TensorRole::input ? input : output;
+      tensor.element = format.element;
+      tensor.layout = format.layout;
+      tensor.image_words = tensor.run_words = image_words(format, {tensor.channels, tensor.rows, tensor.cols});
+    }
+    std::string all;
+    for (const std::string& each : verify(call, shape, form)) all += each + "\n";
+    return all;
+  };
+  CHECK(fault({.factors = FactorType::f16}, halves, halves) == "");
+  CHECK(fault({.factors = FactorType::tf32}, floats, floats) == "");
+  CHECK(fault({.factors = FactorType::f32}, floats, floats) == "");
+  CHECK_THAT(fault({.factors = FactorType::tf32}, halves, halves), Contains("a library's call on f16 nhwc8 has fp16"));
+  CHECK_THAT(fault({.factors = FactorType::f16}, floats, floats), Contains("a library's call has fp32 or tf32"));
+  CHECK_THAT(fault({}, floats, {}), Contains("its input is f32 nhwc4 and its output f32 nchw"));
+  CHECK_THAT(fault({.factors = FactorType::f16}, halves, {ElementType::f16, TensorLayout::nchw8}),
+             Contains("its output is not images of floats in nchw or nhwc4, or of halves in nhwc8"));
+  CHECK_THAT(fault({.algorithm = ProductAlgorithm::heuristic_0}, floats, floats), Contains("not float images in nchw"));
+  CHECK_THAT(fault({.factors = FactorType::f16}, halves, halves, [](ConvShape& shape) { shape.groups = 2; }),
+             Contains("2 groups have channels that are no multiples of 8"));
+  ConvShape shape = called_shape();
+  CHECK(filled_shape(shape, {}) == shape);
+  CHECK(filled_shape(shape, halves).in_channels == 8);
+  CHECK(filled_shape(shape, floats).out_channels == 8);
+  CHECK(library_bytes({.factors = FactorType::f16}, shape, halves) == 2 * (8 * 8 * 9 + 8));
+  shape.in_channels = shape.out_channels = 1;
+  shape.kernel_w = 1;
+  const ConvLayer layer = {.name = "l", .shape = shape, .weights = {1, 2, 3}, .bias = {4}};
+  const LibraryNumbers numbers = library_numbers({}, layer, floats);
+  std::vector<float> weights(4 * 3 * 4);
+  weights[0] = 1;
+  weights[4] = 2;
+  weights[8] = 3;
+  CHECK(numbers.weights == weights);
+  CHECK(numbers.biases == std::vector<float>{4, 0, 0, 0});
 }
 
 TEST_CASE("library_call: a fully connected layer is called as a convolution of images of one pixel") {
@@ -204,10 +250,10 @@ TEST_CASE("library_call: a fully connected layer is called as a convolution of i
   CHECK(kernel.call->algorithm == CallAlgorithm(ProductAlgorithm::heuristic_1));
   const ConvShape shape = kernel.called_shape();
   CHECK(shape == fully_connected_shape(12, 5, true, function_of(Activation::relu)));
-  CHECK(bias_elements(*kernel.call, shape) == 5);
+  CHECK(bias_elements(*kernel.call, shape, {}) == 5);
   CHECK(kernel.layer_data() == "layers/fc.bin");
   kernel.called->bias = false;
-  CHECK(bias_elements(*kernel.call, kernel.called_shape()) == 0);
+  CHECK(bias_elements(*kernel.call, kernel.called_shape(), {}) == 0);
 }
 
 TEST_CASE("library_call: the algorithms of each library") {

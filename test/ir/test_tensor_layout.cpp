@@ -122,6 +122,44 @@ TEST_CASE("tensor layout: nchw8 has eight channels of a pixel side by side, in h
   CHECK_FALSE(burin::can_be_parts(kPlaces, std::vector<std::int64_t>{8, 3, 16}));
 }
 
+TEST_CASE("tensor layout: nhwc8 and nhwc4 have all channels of a pixel side by side, filled up with zeros") {
+  // Two images of nine channels of two pixels: channel c of image n has the values 100 n + 10 c + 1 and + 2.
+  std::vector<float> nchw;
+  for (int image = 0; image < 2; ++image) {
+    for (int channel = 0; channel < 9; ++channel) {
+      nchw.insert(nchw.end(), {100.0F * image + 10 * channel + 1, 100.0F * image + 10 * channel + 2});
+    }
+  }
+  for (const auto& [layout, filled] : {std::pair(TensorLayout::nhwc8, 16), {TensorLayout::nhwc4, 12}}) {
+    INFO(to_string(layout));
+    const std::vector<float> packed = from_nchw(layout, nchw, 9, 1, 2, -1);
+    REQUIRE(packed.size() == static_cast<std::size_t>(2 * filled * 2));
+    const auto pixel = packed.begin() + filled;  // the second one
+    CHECK(std::vector(pixel, pixel + 10) == std::vector<float>{2, 12, 22, 32, 42, 52, 62, 72, 82, 0});
+    CHECK(packed[static_cast<std::size_t>(2 * filled)] == 101);
+    CHECK(to_nchw(layout, packed, 9, 1, 2) == nchw);
+    CHECK(place_of(layout, 9, 1, 2, 3 * filled + 8) == TensorPlace{1, 8, 0, 1});
+    CHECK(place_of(layout, 9, 1, 2, filled + 9) == TensorPlace{0, 9, 0, 1});
+    CHECK(burin::channels_side_by_side(layout, 9) == filled);
+    CHECK(burin::has_places(layout));
+    CHECK(burin::fills_with_zeros(layout));
+    CHECK_FALSE(burin::can_be_slices(layout));
+    CHECK_FALSE(burin::can_be_parts(layout, std::vector<std::int64_t>{8, 8}));
+    CHECK(words_together(layout) == 4);
+    std::vector<float> faulty = packed;
+    faulty[static_cast<std::size_t>(3 * filled - 1)] = 5;
+    CHECK(nonzero_filling(layout, faulty, 9, 1, 2, 2) == std::optional<std::int64_t>(3 * filled - 1));
+    CHECK_FALSE(nonzero_filling(layout, packed, 9, 1, 2, 2));
+  }
+  CHECK(burin::can_compute_in(ElementType::bf16, TensorLayout::nhwc8));
+  CHECK_FALSE(burin::can_lie_in(ElementType::f32, TensorLayout::nhwc8));
+  CHECK(burin::can_compute_in(ElementType::f32, TensorLayout::nhwc4));
+  CHECK_FALSE(burin::can_lie_in(ElementType::f16, TensorLayout::nhwc4));
+  CHECK(burin::can_ask_for(TensorLayout::nhwc4, Precision::tf32));
+  CHECK_FALSE(burin::can_ask_for(TensorLayout::nhwc4, Precision::fp32));
+  CHECK(burin::can_ask_for(TensorLayout::nhwc8, Precision::fp16));
+}
+
 TEST_CASE("tensor layout: an element of n8c8hw lies where its formula says") {
   for (const int images : {1, 7, 8, 9}) {
     for (const int channels : {1, 7, 8, 9, 12}) {
@@ -302,5 +340,5 @@ TEST_CASE("tensor layout: names") {
   for (const TensorLayout layout : kTensorLayouts) CHECK(parse_enum<TensorLayout>(to_string(layout)) == layout);
   for (const char* other : {"", "nhwc", "NCHW", "nchw5", "nchw ", "nchw44", "n8chw"})
     CHECK_FALSE(parse_enum<TensorLayout>(other));
-  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw, n8c8hw, nchw8, n4c8hw");
+  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw, n8c8hw, nchw8, n4c8hw, nhwc8, nhwc4");
 }

@@ -618,7 +618,7 @@ std::vector<OperatorCase> octet_cases(const TensorFormat& octets) {
       add("pad", Pad{{1, 2, 3, 1}, 0.5F});
       add("turned", Transpose{{0, 2, 1}});
       add("picked", Pick{{{0, 1, channels}, {shape[1] - 1, -1, shape[1]}, {0, 2, (shape[2] + 1) / 2}}});
-      const float outside = octets.layout == TensorLayout::nchw8 ? 0 : 0.5F;
+      const float outside = has_places(octets.layout) ? 0 : 0.5F;
       Resample larger{{2}, {1}, outside};  // rows of two, and columns of which the first is outside
       for (std::int32_t i = 0; i < 4; ++i) larger.rows.indices.push_back(static_cast<std::int32_t>(i % shape[1]));
       larger.rows.weights = {0.5F, 0.5F, 1, -0.25F};
@@ -677,7 +677,7 @@ std::vector<OperatorCase> octet_cases(const TensorFormat& octets) {
       edge.layer->shape.epilogue.function = function_of(Activation::sigmoid);
       edge.layer->weights = rounded(octets.element, edge.layer->weights);
       edge.from = edge.to = octets;
-      const bool is_known = octets.layout != TensorLayout::nchw8;
+      const bool is_known = !has_places(octets.layout);
       if (groups > 1 && is_known) cases.push_back(edge);  // of one it is no depthwise one
     }
   }
@@ -818,7 +818,8 @@ std::vector<OperatorCase> convert_cases() {
   const TensorFormat formats[] = {{ElementType::f16, TensorLayout::n2chw},  {ElementType::bf16, TensorLayout::n2chw},
                                   {ElementType::f16, TensorLayout::n8c8hw}, {ElementType::bf16, TensorLayout::n8c8hw},
                                   {ElementType::f16, TensorLayout::nchw8},  {ElementType::bf16, TensorLayout::nchw8},
-                                  {ElementType::f32, TensorLayout::nchw4},  {ElementType::f32, TensorLayout::n4c8hw}};
+                                  {ElementType::f32, TensorLayout::nchw4},  {ElementType::f32, TensorLayout::n4c8hw},
+                                  {ElementType::f16, TensorLayout::nhwc8},  {ElementType::f32, TensorLayout::nhwc4}};
   std::vector<Shape> shapes = kImages;
   shapes.push_back({64, 96, 96});  // several pieces a thread
   std::vector<OperatorCase> cases;

@@ -64,6 +64,36 @@ TEST_CASE("conv_cudnn: the algorithms that cuDNN has for a layer") {
   CHECK((!has(wide, winograd) && has(wide, winograd_nonfused)));
 }
 
+TEST_CASE("conv_cudnn: tensors whose channels are last") {
+  const auto candidates = [](const ConvLayer& layer, const TensorFormat& from, const TensorFormat& to,
+                             Precision precision) {
+    OperatorCase edge{.name = layer.name, .kind = Convolution{}, .inputs = {}, .layer = layer, .from = from, .to = to};
+    const Network network = network_of(edge);
+    Task task = task_of(network, network.operators.back(), {});
+    task.precision = is_half(precision) ? precision : Precision::fp32;
+    task.factors = factors_of(precision);
+    return cudnn().propose(task, {.count = 16});
+  };
+  const ConvLayer layer = called_layer(), grouped = called_layer([](ConvShape& shape) { shape.groups = 2; });
+  const TensorFormat halves = {ElementType::f16, TensorLayout::nhwc8}, floats = {ElementType::f32, TensorLayout::nhwc4};
+  for (const auto& [format, precision] : {std::pair(halves, Precision::fp16), {floats, Precision::tf32}}) {
+    const std::vector<Candidate> found = candidates(layer, format, format, precision);
+    REQUIRE(found.size() == 1);
+    const LibraryPlan plan = parse_library_plan(found.front().plan);
+    CHECK(plan.call.algorithm == CallAlgorithm(ConvolutionAlgorithm::implicit_precomp_gemm));
+    CHECK(plan.call.factors == factors_of(precision));
+    CHECK(plan.provider == "conv_warpgroup_rows");
+  }
+  CHECK(candidates(grouped, floats, floats, Precision::tf32).size() == 1);
+  CHECK(candidates(grouped, halves, halves, Precision::fp16).empty());
+  CHECK(candidates(layer, halves, {ElementType::f16, TensorLayout::nchw8}, Precision::fp16).empty());
+  CHECK(candidates(layer, floats, {}, Precision::tf32).empty());
+  ConvLayer large = layer;
+  large.bias.at(1) = 1e5F;
+  CHECK(candidates(large, halves, halves, Precision::fp16).empty());
+  CHECK(candidates(large, floats, floats, Precision::tf32).size() == 1);
+}
+
 TEST_CASE("conv_cudnn: what it cannot do") {
   CHECK(algorithms_for([](ConvShape& shape) { shape.pad.bottom = 0; }).empty());
   CHECK(algorithms_for([](ConvShape& shape) { shape.epilogue.function = function_of(Activation::relu6); }).empty());

@@ -4,6 +4,7 @@
 #include <array>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,25 @@ namespace {
 
 constexpr const char* kRowsProvider = "conv_warpgroup_rows";
 
-// What lies in places of halves.
+// The layouts of both sides; what is in nchw is FP32.
 struct Ends {
-  bool input = false, output = false;
+  TensorLayout input = TensorLayout::nchw, output = TensorLayout::nchw;
 };
-constexpr Ends kAllEnds[] = {{true, false}, {false, true}, {true, true}};
+using enum TensorLayout;
+constexpr Ends kPlaceEnds[] = {{nchw8, nchw}, {nchw, nchw8}, {nchw8, nchw8}};
+constexpr Ends kLastEnds[] = {{nhwc8, nhwc8}, {nhwc8, nchw8}, {nchw8, nhwc8}, {nchw, nhwc8}, {nhwc8, nchw}};
+constexpr Ends kFloatEnds[] = {{nhwc4, nhwc4}, {nhwc4, nchw}, {nchw, nhwc4}};
 
-TensorFormat places_of(FactorType factors) {
-  return {factors == FactorType::bf16 ? ElementType::bf16 : ElementType::f16, TensorLayout::nchw8};
+TensorFormat format_in(TensorLayout layout, FactorType factors) {
+  if (layout == nchw || layout == nhwc4) return {ElementType::f32, layout};
+  return {factors == FactorType::bf16 ? ElementType::bf16 : ElementType::f16, layout};
+}
+RowFormats formats_of(const Ends& ends, FactorType factors) {
+  const auto in_halves = [&](TensorLayout layout) { return format_in(layout, factors).element != ElementType::f32; };
+  return {.factors = factors,
+          .reads_places = in_halves(ends.input),
+          .writes_places = ends.output != nchw,
+          .writes_halves = in_halves(ends.output)};
 }
 
 struct GroupRowsCase {
@@ -40,14 +52,14 @@ struct GroupRowsCase {
   Network network;
   ProviderCheck check;
 
-  GroupRowsCase(const ConvLayer& source, FactorType factors, int batch, const Ends& places = {})
+  GroupRowsCase(const ConvLayer& source, FactorType factors, int batch, const Ends& ends = {})
       : edge{source.name,
              Convolution{},
              {},
              sum_tolerance(source),
              with_weights_of(factors, source),
-             places.input ? places_of(factors) : TensorFormat(),
-             places.output ? places_of(factors) : TensorFormat()},
+             format_in(ends.input, factors),
+             format_in(ends.output, factors)},
         network(network_of(edge)) {
     check.tolerance = edge.tolerance;
     check.tuned_batch = batch;
@@ -89,22 +101,25 @@ void check_group_rows_edge(const char* name) {
 }
 
 // With tensors in places, in one of the ways that there are.
-void check_places_edge(const char* name, int number) {
+void check_places_edge(const char* name, int number, std::span<const Ends> all_ends, FactorType factors) {
   const EdgeCase& edge = edge_case(name);
   const ConvLayer layer = edge.make_layer();
   const ConvShape& shape = layer.shape;
-  for (const Ends& ends : kAllEnds) {
-    if (!is_taken(number++, std::ssize(kAllEnds))) continue;
-    const auto is_whole = [&](int channels) { return shape.groups == 1 || channels % 8 == 0; };
+  for (const Ends& ends : all_ends) {
+    if (!is_taken(number++, std::ssize(all_ends))) continue;
+    const auto is_whole = [&](TensorLayout layout, int channels) {
+      return shape.groups == 1 || channels % channels_together(layout) == 0;
+    };
     const bool whole =
-        (!ends.input || is_whole(shape.channels_per_group())) && (!ends.output || is_whole(shape.outputs_per_group()));
-    GroupRowsCase of(layer, FactorType::bf16, edge.batch, ends);
-    const RowFormats formats = {FactorType::bf16, ends.input, ends.output};
-    const bool expected = whole && has_row_tiles(gathered_shape(shape), formats, arch_by_name("sm_90"));
-    INFO("places " << ends.input << ends.output);
+        is_whole(ends.input, shape.channels_per_group()) && is_whole(ends.output, shape.outputs_per_group());
+    GroupRowsCase of(layer, factors, edge.batch, ends);
+    const bool expected =
+        whole && has_row_tiles(gathered_shape(shape), formats_of(ends, factors), arch_by_name("sm_90"));
+    INFO("from " << to_string(ends.input) << " to " << to_string(ends.output));
     CHECK(of.propose({.count = 1}).size() == (expected ? 1 : 0));
     if (!expected) continue;
     CHECK(of.run() == "");
+    if (!can_be_slices(ends.input) || !can_be_slices(ends.output)) continue;
     of.check.before = of.check.behind = 1;
     CHECK(of.run() == "");
   }
@@ -119,17 +134,24 @@ constexpr FactorType kFactorsOfGroups[] = {FactorType::f16, FactorType::bf16, Fa
 #include "test/codegen/edge_cases.def"
 #undef EDGE_CASE
 
-#define EDGE_CASE(name, batch, layer) \
-  TEST_CASE("convolution of few images on warpgroups, in nchw8: " #name) { check_places_edge(#name, __LINE__); }
+#define EDGE_CASE(name, batch, layer)                                           \
+  TEST_CASE("convolution of few images on warpgroups, in nchw8: " #name) {      \
+    check_places_edge(#name, __LINE__, kPlaceEnds, FactorType::bf16);           \
+  }                                                                             \
+  TEST_CASE("convolution of few images on warpgroups, channels last: " #name) { \
+    check_places_edge(#name, __LINE__, kLastEnds, FactorType::bf16);            \
+    check_places_edge(#name, __LINE__, kFloatEnds, FactorType::tf32);           \
+  }
 #include "test/codegen/edge_cases.def"
 #undef EDGE_CASE
 
 TEST_CASE("convolution of few images on warpgroups: nchw8, in FP16, more images, and chunks that are copied ahead") {
   int runs = 0;
-  for (const Ends& ends : kAllEnds) {
+  for (const Ends& ends : kPlaceEnds) {
     for (const int batch : {1, 3}) {
       for (const int channels : {8, 13, 40, 200}) {
-        INFO(ends.input << ends.output << ", batch " << batch << ", " << channels << " channels");
+        INFO(to_string(ends.input) << " to " << to_string(ends.output) << ", batch " << batch << ", " << channels
+                                   << " channels");
         const GroupRowsCase of(group_rows_layer(channels, channels + 3, 9, 3, 1, 0.4, 1, true), FactorType::f16, batch,
                                ends);
         for (const Candidate& candidate : of.propose({.count = channels == 200 ? 6 : 1})) {
@@ -144,12 +166,12 @@ TEST_CASE("convolution of few images on warpgroups: nchw8, in FP16, more images,
 
 TEST_CASE("convolution of few images on warpgroups: nchw8 is of the halves that are multiplied, of whole places") {
   const auto is_proposed = [](const ConvLayer& layer, FactorType factors, const TensorFormat& input) {
-    GroupRowsCase of(layer, factors, 1, {true, true});
+    GroupRowsCase of(layer, factors, 1, {nchw8, nchw8});
     of.edge.from = input;
     of.network = network_of(of.edge);
     return !of.propose({.count = 1}).empty();
   };
-  const TensorFormat halves = places_of(FactorType::f16);
+  const TensorFormat halves = format_in(nchw8, FactorType::f16);
   const ConvLayer layer = group_rows_layer(16, 16, 9, 3, 1, 0.5), grouped = group_rows_layer(24, 24, 9, 3, 2, 0.5);
   CHECK(is_proposed(layer, FactorType::f16, halves));
   CHECK_FALSE(is_proposed(layer, FactorType::f16, {ElementType::f16, TensorLayout::n8c8hw}));
@@ -329,7 +351,7 @@ TEST_CASE("convolution of few images on warpgroups: pools that filter, as depthw
       REQUIRE(verify(layer).empty());
       const GroupRowsCase of(layer, kFactorsOfGroups[drawn % 3], 2);
       // And in places, which eight rows make together.
-      const GroupRowsCase places(layer, FactorType::f16, 1, {size != 33, true});
+      const GroupRowsCase places(layer, FactorType::f16, 1, {size != 33 ? nchw8 : nchw, nchw8});
       for (const GroupRowsCase& each : {of, places}) {
         int checked = 0;
         for (const Candidate& candidate : each.propose({.count = size > 14 ? 2 : 4})) {

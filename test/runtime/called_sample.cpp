@@ -16,6 +16,12 @@ namespace {
 
 const char* const kData = "layers/conv2.bin";
 
+// What is in memory of values in nchw.
+std::vector<float> words_of(const TensorFormat& format, const std::vector<float>& values, int channels, int rows,
+                            int cols) {
+  return pack_words(format.element, from_nchw(format.layout, values, channels, rows, cols));
+}
+
 }  // namespace
 
 CalledSample called_sample(const LibraryCall& call, const EditCalled& edit) {
@@ -49,13 +55,30 @@ void without_residual(Kernel& kernel, TemplatePlan& own) {
   if (kernel.layer) kernel.layer->shape.epilogue.residual = false;
 }
 
-CalledTensors::CalledTensors(const Device& device, const ConvShape& shape, int batch)
-    : input(random_tensor(shape.input_elements() * batch, 1)),
-      residual(random_tensor(shape.output_elements() * batch, 2)),
-      x(device, std::span<const float>(input)),
-      z(device, std::span<const float>(residual)),
-      y(device, residual.size() * sizeof(float)),
-      has_residual(shape.epilogue.residual) {
+EditCalled in_format(const TensorFormat& format) {
+  return [format](Kernel& kernel, TemplatePlan& own) {
+    for (KernelTensor* tensor : {&own.input(), &own.residual(), &own.output()}) {
+      if (!tensor->exists()) continue;
+      tensor->element = format.element;
+      tensor->layout = format.layout;
+      tensor->image_words = tensor->run_words = image_words(format, {tensor->channels, tensor->rows, tensor->cols});
+      tensor->alignment = words_together(format.layout) * kWordBytes;
+    }
+    kernel.precision = to_string(precision_of(format.element));
+  };
+}
+
+CalledTensors::CalledTensors(const Device& device, const Kernel& kernel, int batch)
+    : has_residual(kernel.called_shape().epilogue.residual) {
+  const ConvShape shape = kernel.called_shape();
+  const TensorFormat format = called_format(kernel.form);
+  input = rounded(format.element, random_tensor(shape.input_elements() * batch, 1));
+  residual = rounded(format.element, random_tensor(shape.output_elements() * batch, 2));
+  const std::vector<float> read = words_of(format, input, shape.in_channels, shape.in_h, shape.in_w);
+  const std::vector<float> added = words_of(format, residual, shape.out_channels, shape.out_h(), shape.out_w());
+  x = DeviceBuffer(device, std::span<const float>(read));
+  z = DeviceBuffer(device, std::span<const float>(added));
+  y = DeviceBuffer(device, added.size() * sizeof(float));
   if (!has_residual) residual.clear();
 }
 
@@ -64,17 +87,27 @@ LaunchIo CalledTensors::io(int batch) const {
 }
 
 void check_output(const CalledSample& of, const CalledTensors& tensors, int batch) {
-  const std::vector<double> expected = reference_convolution(of.layer, batch, tensors.input, tensors.residual);
-  const std::vector<float> made = tensors.y.to_vector<float>();
+  const TensorFormat format = called_format(of.kernel().form);
+  const ConvShape& shape = of.layer.shape;
+  ConvLayer layer = of.layer;
+  layer.weights = rounded(format.element, layer.weights);
+  layer.bias = rounded(format.element, layer.bias);
+  const std::vector<double> expected = reference_convolution(layer, batch, tensors.input, tensors.residual);
+  const std::vector<float> values = unpack_words(format.element, tensors.y.to_vector<float>());
+  CHECK_FALSE(nonzero_filling(format.layout, values, shape.out_channels, shape.out_h(), shape.out_w(), batch));
+  const std::vector<float> made =
+      to_nchw(format.layout, values, shape.out_channels, shape.out_h(), shape.out_w(), batch);
   REQUIRE(made.size() == expected.size());
   double worst = 0;
-  for (std::size_t i = 0; i < made.size(); ++i) worst = std::max(worst, std::abs(made[i] - expected[i]));
-  CHECK(worst < 1e-5);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    worst = std::max(worst, std::abs(made[i] - expected[i]) / std::max(1.0, std::abs(expected[i])));
+  }
+  CHECK(worst < (format.element == ElementType::f32 ? 1e-5 : epsilon_of(format.element)));
 }
 
 BoundCall bind_called(FakeDriver& fake, const CalledSample& of, const LoadOptions& options, int batch) {
   const Device device = Device::open(0);
-  const CalledTensors tensors(device, of.layer.shape, batch);
+  const CalledTensors tensors(device, of.kernel(), batch);
   const LoadedNetwork network(LoadedPackage(device, of.package, "sample", options));
   NetworkIo io{.inputs = {tensors.x.data()}, .outputs = {tensors.y.data()}, .batch = batch};
   if (tensors.has_residual) io.inputs.push_back(tensors.z.data());

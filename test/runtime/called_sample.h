@@ -26,12 +26,15 @@ using EditCalled = std::function<void(burin::Kernel&, burin::TemplatePlan&)>;
 CalledSample called_sample(const burin::LibraryCall& call, const EditCalled& edit = {});
 void without_residual(burin::Kernel& kernel, burin::TemplatePlan& own);
 
-// Buffers of a launch of so many images.
+// All tensors of the sample in the format. What its own code would be nobody asks.
+EditCalled in_format(const burin::TensorFormat& format);
+
+// Buffers of a launch of so many images, in the kernel's format; the values are those that are in them.
 struct CalledTensors {
   std::vector<float> input, residual;
   burin::DeviceBuffer x, z, y;
   bool has_residual;
-  CalledTensors(const burin::Device& device, const burin::ConvShape& shape, int batch);
+  CalledTensors(const burin::Device& device, const burin::Kernel& kernel, int batch);
   burin::LaunchIo io(int batch) const;
 };
 

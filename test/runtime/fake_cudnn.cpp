@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/element_type.h"
 #include "test/runtime/fake_library.h"
 
 using burin_test::FakeCudnnState;
@@ -64,7 +65,27 @@ const FakeCudnnState::Algorithm& algorithm_of(int mode, void* input, int algorit
       .at(static_cast<std::size_t>(algorithm));
 }
 
-std::array<int, 4> dense(int c, int h, int w) { return {c * h * w, h * w, w, 1}; }
+constexpr int kChannelsLast = 1;  // CUDNN_TENSOR_NHWC
+std::array<int, 4> dense(int layout, int c, int h, int w) {
+  if (layout == kChannelsLast) return {c * h * w, 1, w * c, c};
+  return {c * h * w, h * w, w, 1};
+}
+
+// Values of a tensor of a type, one by one.
+burin::ElementType element_of(int type) {
+  return type == kFloat ? burin::ElementType::f32 : type == kHalf ? burin::ElementType::f16 : burin::ElementType::bf16;
+}
+float load_value(const void* tensor, int type, std::ptrdiff_t at) {
+  if (type == kFloat) return static_cast<const float*>(tensor)[at];
+  return burin::from_half(element_of(type), static_cast<const std::uint16_t*>(tensor)[at]);
+}
+void store_value(void* tensor, int type, std::ptrdiff_t at, float value) {
+  if (type == kFloat) {
+    static_cast<float*>(tensor)[at] = value;
+  } else {
+    static_cast<std::uint16_t*>(tensor)[at] = burin::to_half(element_of(type), value);
+  }
+}
 
 // What a call was told and given.
 struct Call {
@@ -88,29 +109,29 @@ std::function<void()> arithmetic_of(const Call& call) {
   return [=] {
     const auto at4 = [](const std::array<int, 4>& strides, int n, int c, int h, int w) {
       return static_cast<std::ptrdiff_t>(n) * strides[0] + static_cast<std::ptrdiff_t>(c) * strides[1] +
-             static_cast<std::ptrdiff_t>(h) * strides[2] + w;
+             static_cast<std::ptrdiff_t>(h) * strides[2] + static_cast<std::ptrdiff_t>(w) * strides[3];
     };
+    const int type = input.type;
     const auto [pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w] = convolution.geometry;
     const int per_group = filter.dims[1], outputs = output.dims[1] / convolution.groups;
     for (int n = 0; n < output.dims[0]; ++n)
       for (int k = 0; k < output.dims[1]; ++k)
         for (int row = 0; row < output.dims[2]; ++row)
           for (int col = 0; col < output.dims[3]; ++col) {
-            double sum = call.bias == nullptr ? 0 : static_cast<const float*>(call.bias)[k];
+            double sum = call.bias == nullptr ? 0 : load_value(call.bias, type, k);
             if (call.residual_factor != 0) {
-              sum += call.residual_factor * static_cast<const float*>(call.z)[at4(residual.strides, n, k, row, col)];
+              sum += call.residual_factor * load_value(call.z, type, at4(residual.strides, n, k, row, col));
             }
             for (int c = 0; c < per_group; ++c)
               for (int r = 0; r < filter.dims[2]; ++r)
                 for (int s = 0; s < filter.dims[3]; ++s) {
                   const int y = row * stride_h - pad_h + r * dilation_h, x = col * stride_w - pad_w + s * dilation_w;
                   if (y < 0 || y >= input.dims[2] || x < 0 || x >= input.dims[3]) continue;
-                  const int weight = ((k * per_group + c) * filter.dims[2] + r) * filter.dims[3] + s;
-                  sum += static_cast<double>(static_cast<const float*>(call.weights)[weight]) *
-                         static_cast<const float*>(call.x)[at4(input.strides, n, k / outputs * per_group + c, y, x)];
+                  sum += static_cast<double>(load_value(call.weights, type, at4(filter.strides, k, c, r, s))) *
+                         load_value(call.x, type, at4(input.strides, n, k / outputs * per_group + c, y, x));
                 }
             const auto value = static_cast<float>(sum);
-            static_cast<float*>(call.y)[at4(output.strides, n, k, row, col)] = relu && value < 0 ? 0 : value;
+            store_value(call.y, type, at4(output.strides, n, k, row, col), relu && value < 0 ? 0 : value);
           }
   };
 }
@@ -168,8 +189,7 @@ int run(const Call& call, void* workspace, std::size_t workspace_bytes) {
   state.geometry = at(call.convolution).geometry;
   state.groups = at(call.convolution).groups;
   state.last_mode = mode;
-  const bool computes = state.computes && at(call.input).type == kFloat && at(call.input).layout == 0;
-  const std::function<void()> work = computes ? arithmetic_of(call) : [] {};
+  const std::function<void()> work = state.computes ? arithmetic_of(call) : [] {};
   burin_test::enqueue_call(stream, wanted.launches, work);
   return kSuccess;
 }
@@ -199,7 +219,7 @@ int cudnnSetTensor4dDescriptor(void* object, int layout, int type, int n, int c,
   at(object).layout = layout;
   at(object).type = type;
   at(object).dims = {n, c, h, w};
-  at(object).strides = dense(c, h, w);
+  at(object).strides = dense(layout, c, h, w);
   set_extents(object, {n, c, h, w}, {});
   return kSuccess;
 }
@@ -242,6 +262,7 @@ int cudnnSetFilter4dDescriptor(void* object, int type, int layout, int k, int c,
   at(object).layout = layout;
   at(object).type = type;
   at(object).dims = {k, c, h, w};
+  at(object).strides = dense(layout, c, h, w);
   return kSuccess;
 }
 int cudnnCreateConvolutionDescriptor(void** object) { return create(object); }

@@ -1,5 +1,5 @@
 // A cuDNN that takes as long as a test says, on the clock of the fake driver, and computes on the host where the test
-// wants it to: float tensors in nchw, when the stream or the graph runs.
+// wants it to, when the stream or the graph runs.
 #pragma once
 
 #include <array>

@@ -190,7 +190,7 @@ TEST_CASE("cublaslt_call: a launch by itself is the proposal that the plan names
     CHECK(kernel.library_call(batch) == "cuBLASLt 13.0.2 HEURISTIC_2");
     CHECK(kernel.workspace_size(batch).total() == 4096);
     const Workspace workspace(device, kernel.workspace_size(batch));
-    const CalledTensors tensors(device, of.layer.shape, batch);
+    const CalledTensors tensors(device, of.kernel(), batch);
     const Stream stream(device);
     kernel.launch(stream, tensors.io(batch), workspace);
     check_output(of, tensors, batch);

@@ -352,7 +352,7 @@ TEST_CASE("image_shape: a value lies where the layout has it") {
       const ImageShape shape{.channels = channels,
                              .height = 2,
                              .width = 3,
-                             .channels_together = channels_together(layout),
+                             .channels_together = static_cast<int>(channels_side_by_side(layout, channels)),
                              .images_together = images_together(layout)};
       REQUIRE(shape.elements() == image_elements(layout, channels, 2, 3));
       for (const int batch : {1, 2, 3, 4, 8, 9}) {

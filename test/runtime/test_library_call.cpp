@@ -23,6 +23,7 @@ using burin_test::CalledTensors;
 using burin_test::check_output;
 using burin_test::FakeCudnnState;
 using burin_test::FakeDriver;
+using burin_test::in_format;
 using burin_test::without_residual;
 using Refuses = FakeCudnnState::Refuses;
 
@@ -82,7 +83,7 @@ TEST_CASE("library_call: a launch by itself computes the layer, with scratch mem
     CHECK(kernel.library_call(batch) == "cuDNN 9.19.0 WINOGRAD");
     CHECK(kernel.workspace_size(batch).total() == 4096);
     const Workspace workspace(device, kernel.workspace_size(batch));
-    const CalledTensors tensors(device, of.layer.shape, batch);
+    const CalledTensors tensors(device, of.kernel(), batch);
     const Stream stream(device);
     kernel.launch(stream, tensors.io(batch), workspace);
     check_output(of, tensors, batch);
@@ -100,7 +101,7 @@ TEST_CASE("library_call: the first launch may be one that is captured") {
   const CalledSample of = sample();
   const Device device = Device::open(0);
   const LoadedPackage package(device, of.package, "sample", options_for(LibraryUse::required));
-  const CalledTensors tensors(device, of.layer.shape, 1);
+  const CalledTensors tensors(device, of.kernel(), 1);
   const Stream stream(device);
   const LoadedKernel kernel = package.kernel("conv2", 1);
   const Graph graph = Graph::capture(stream, [&](CUstream_st* target) { kernel.launch(target, tensors.io(1)); });
@@ -120,11 +121,42 @@ TEST_CASE("library_call: a plain convolution is the call that does not fuse") {
   });
   const Device device = Device::open(0);
   const LoadedPackage package(device, of.package, "sample", options_for(LibraryUse::required));
-  const CalledTensors tensors(device, of.layer.shape, 1);
+  const CalledTensors tensors(device, of.kernel(), 1);
   const Stream stream(device);
   package.kernel("conv2", 1).launch(stream, tensors.io(1));
   check_output(of, tensors, 1);
   CHECK(library.fused_runs == 0);
+}
+
+TEST_CASE("library_call: tensors whose channels are last, in halves and in floats, filled up or not") {
+  FakeCudnnState& library = fresh_library();
+  FakeDriver fake;
+  struct Case {
+    TensorFormat format;
+    FactorType factors;
+    int mode;
+  };
+  const Case cases[] = {{{ElementType::f16, TensorLayout::nhwc8}, FactorType::f16, 2},
+                        {{ElementType::bf16, TensorLayout::nhwc8}, FactorType::bf16, 3},
+                        {{ElementType::f32, TensorLayout::nhwc4}, FactorType::tf32, 1}};
+  for (const Case& each : cases) {
+    for (const int channels : {8, 3}) {
+      INFO(to_string(each.format) << ", " << channels << " channels");
+      const CalledSample of = called_sample({.factors = each.factors}, [&](Kernel& kernel, TemplatePlan& own) {
+        kernel.layer->shape.in_channels = own.input().channels = channels;
+        kernel.layer->shape.out_channels = own.output().channels = 2 * channels;
+        if (own.residual().exists()) own.residual().channels = 2 * channels;
+        in_format(each.format)(kernel, own);
+      });
+      const BoundCall bound = bind_called(fake, of, options_for(LibraryUse::required));
+      CHECK(bound.call == "cuDNN 9.19.0 IMPLICIT_PRECOMP_GEMM");
+      CHECK(library.last_mode == each.mode);
+      const int filled = channels == 8 ? 8 : each.format.element == ElementType::f32 ? 4 : 8;
+      CHECK(library.input_dims == std::array<int, 4>{4, filled, 14, 14});
+      CHECK(library.filter_dims[0] == (channels == 8 ? 16 : 8));
+    }
+  }
+  CHECK(library.live_objects == 0);
 }
 
 TEST_CASE("library_call: burin's own code runs where the library is not there") {
@@ -188,7 +220,7 @@ TEST_CASE("library_call: edges from and to a call are whole") {
   const Device device = Device::open(0);
   const LoadedPackage with(device, of.package, "sample", options_for(LibraryUse::required));
   const LoadedPackage without(device, of.package, "sample", options_for(LibraryUse::none));
-  const CalledTensors tensors(device, of.layer.shape, 1);
+  const CalledTensors tensors(device, of.kernel(), 1);
   const Stream stream(device);
   const auto launch = [&](int i) {
     const LoadedPackage& package = i == 2 ? with : without;

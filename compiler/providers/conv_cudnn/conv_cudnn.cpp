@@ -17,6 +17,12 @@ class ConvCudnn : public CallProvider {
     return {implicit_precomp_gemm, implicit_gemm, winograd, winograd_nonfused, gemm, fft_tiling, fft, direct};
   }
 
+  // It has one of the algorithms for tensors whose channels are last.
+  bool may_serve(const CallAlgorithm& algorithm, const TensorFormat& format) const override {
+    return format.is_plain() ||
+           std::get<ConvolutionAlgorithm>(algorithm) == ConvolutionAlgorithm::implicit_precomp_gemm;
+  }
+
   bool may_serve(const CallAlgorithm& algorithm, const ConvShape& shape) const override {
     const bool unit_steps =
         shape.stride_h == 1 && shape.stride_w == 1 && shape.dilation_h == 1 && shape.dilation_w == 1;

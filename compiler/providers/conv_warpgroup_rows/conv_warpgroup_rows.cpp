@@ -1,5 +1,5 @@
-// Convolution of few images on the tensor cores of warpgroups: factors in halves or in TF32, tensors in FP32 or in
-// places of such halves (nchw8).
+// Convolution of few images on the tensor cores of warpgroups: factors in halves or in TF32, tensors in FP32, in places
+// of such halves (nchw8, nhwc8), or, in TF32, in places of FP32 (nhwc4).
 #include "compiler/providers/conv_gathered/packing.h"
 #include "compiler/providers/conv_gathered/tiles.h"
 #include "compiler/providers/conv_warpgroup_rows/tiles.h"
@@ -22,7 +22,12 @@ FactorType multiplied_type(const Task& task) {
 }
 
 RowFormats formats_of(const Task& task) {
-  return {multiplied_type(task), has_places(task.reads[0].layout), has_places(task.writes.layout)};
+  const KernelTensor &input = task.reads[0], &output = task.writes;
+  const auto in_halves = [](const KernelTensor& tensor) { return tensor.element != ElementType::f32; };
+  return {.factors = multiplied_type(task),
+          .reads_places = has_places(input.layout) && in_halves(input),
+          .writes_places = has_places(output.layout),
+          .writes_halves = in_halves(output)};
 }
 
 // Those of a plan, for the task's tensors.
@@ -73,19 +78,23 @@ class ConvWarpgroupRowsProvider : public TemplateProvider {
   }
 
  private:
-  // Tensors in FP32 that may be rounded, or in places of the halves that are multiplied; a group's channels are whole
-  // places.
+  // Tensors in FP32 that may be rounded, or in places of what is multiplied; a group's channels are whole places.
   static bool knows_tensors(const Task& task) {
-    constexpr int kPlaceChannels = 8;
     const ConvShape& shape = task.layer->shape;
     const FactorType factors = multiplied_type(task);
     const auto is_known = [&](const KernelTensor& tensor, int channels) {
       if (tensor.format().is_plain()) return factors != FactorType::f32;
-      return has_places(tensor.layout) && factors_of(tensor.element) == factors &&
-             (shape.groups == 1 || channels % kPlaceChannels == 0);
+      const bool holds_factors =
+          tensor.layout == TensorLayout::nhwc4 ? factors == FactorType::tf32 : factors_of(tensor.element) == factors;
+      return has_places(tensor.layout) && holds_factors &&
+             (shape.groups == 1 || channels % channels_together(tensor.layout) == 0);
     };
     if (task.reads.size() > 1 && task.reads[1].format() != task.writes.format()) return false;
     return is_known(task.reads[0], shape.channels_per_group()) && is_known(task.writes, shape.outputs_per_group());
+  }
+
+  static std::int64_t places_last(const KernelTensor& tensor) {
+    return has_channels_last(tensor.layout) ? place_count(tensor.layout, tensor.channels) : 0;
   }
 
   // Without constants where the tiles do not fit.
@@ -110,7 +119,9 @@ class ConvWarpgroupRowsProvider : public TemplateProvider {
                         {"split_channels", tiles.split_channels(shape)},
                         {"pitch", tiles.pitch(shape)},
                         {"plane_pixels", tiles.plane_pixels(shape)},
-                        {"factors", static_cast<int>(tiles.formats.factors)}});
+                        {"factors", static_cast<int>(tiles.formats.factors)},
+                        {"in_pixel_places", places_last(task.reads[0])},
+                        {"out_pixel_places", places_last(task.writes)}});
     set_pool(plan, shape);
     set_pool_filter(plan, shape);
     write_choices(tiles, kWarpgroupRowChoices, plan);

@@ -1,12 +1,12 @@
 // conv_warpgroup_rows: a convolution of few images on the tensor cores of warpgroups, whose factors are rounded to
-// halves or to TF32. What it reads, and what it writes and adds, is FP32 in nchw, or halves in nchw8. All weights are
-// multiplied.
+// halves or to TF32. What it reads, and what it writes and adds, is FP32 in nchw, or halves in nchw8 or nhwc8, or in
+// TF32 FP32 in nhwc4. All weights are multiplied.
 //
 // A block has `row_groups` x 64 output channels and a tile of `pixel_groups` x `group_rows` rows of `tile_cols` pixels
 // of the convolution, with whole windows of the pool, if there is one: it may filter, as a depthwise convolution does.
 // The block goes through chunks (filter_parts.h) of its input channels; the blocks of a cluster have the other
 // channels, and add up their sums at the end. While a chunk is multiplied, its threads stage the next one's
-// activations, rounded, or copied where they are in nchw8: places of 16 bytes hold eight channels of a pixel (four in
+// activations, rounded, or copied where they are halves: places of 16 bytes hold eight channels of a pixel (four in
 // TF32), and the pixels of padded rows follow each other. So the pixels of a warpgroup are columns of one matrix, with
 // those between its rows, whose sums are not used, and what another position of the filter reads begins some places
 // further on. Where pixels are strided, those that a position reads have a plane of their own.
@@ -33,9 +33,11 @@ static_assert(kSumsGate == 7, "buffers of weights have gates up to it");
 constexpr u32 kMostFilterWords = 28, kMostFilterCols = 25, kMostPatchValues = 48;
 enum { kFactorsTf32 = 3 };
 
-// Whether tensors have the places that are multiplied (nchw8): eight channels of a pixel, in halves.
+// Whether the input has the places that are multiplied: eight channels of a pixel, in halves. Those of four, in floats,
+// are loaded at once and rounded.
 BURIN_DEVICE bool copies_places() { return in_halves() != kFloats; }
-BURIN_DEVICE bool stores_places() { return out_halves() != kFloats; }
+BURIN_DEVICE bool loads_places() { return !copies_places() && in_pixel_places() != 0; }
+BURIN_DEVICE bool stores_places() { return out_halves() != kFloats || out_pixel_places() != 0; }
 
 // ---- sizes, all constants
 BURIN_DEVICE bool is_tf32() { return factors() == kFactorsTf32; }
@@ -49,6 +51,16 @@ BURIN_DEVICE u32 tiles() { return tiles_across() * divide_up(out_rows(), stored_
 BURIN_DEVICE u32 sets() { return image_blocks() / (cluster_blocks() * tiles()); }
 BURIN_DEVICE u32 conv_plane() { return conv_rows() * conv_cols(); }
 BURIN_DEVICE u32 in_plane() { return in_rows() * in_cols(); }
+// Words of the input: from a channel, or the eight of a place that is copied, to the next one, and from pixel to pixel.
+BURIN_DEVICE u32 channels_at_once() { return copies_places() ? kMostPlaceChannels : 1; }
+BURIN_DEVICE u32 in_channel_words() {
+  if (in_pixel_places() != 0) return copies_places() ? kQuadWords : 1;
+  return copies_places() ? in_plane() * kQuadWords : in_plane();
+}
+BURIN_DEVICE u32 in_pixel_words() {
+  if (in_pixel_places() != 0) return in_pixel_places() * kQuadWords;
+  return copies_places() ? kQuadWords : 1;
+}
 BURIN_DEVICE u32 split_chunks() { return divide_up(split_channels(), chunk_channels()) * parts(); }
 BURIN_DEVICE u32 chunk_places() { return chunk_channels() / place_channels(); }
 BURIN_DEVICE u32 steps() { return part_positions() * (chunk_places() / kStepPlaces); }
@@ -152,8 +164,7 @@ BURIN_DEVICE Item item_at(u32 index, const Corner& corner) {
                 static_cast<u32>(x) < static_cast<u32>(in_cols());
   item.channel = index / channel_places() * place_channels();
   const u32 pixel_of_plane = y * in_cols() + x;
-  item.word = copies_places() ? (item.channel / kMostPlaceChannels * in_plane() + pixel_of_plane) * kQuadWords
-                              : item.channel * in_plane() + pixel_of_plane;
+  item.word = item.channel / channels_at_once() * in_channel_words() + pixel_of_plane * in_pixel_words();
   item.place = index * kPlaceBytes;
   return item;
 }
@@ -167,13 +178,20 @@ BURIN_DEVICE bool is_channel(u32 of_split) {
 // `image`: from the first channel of the block on; `first`: of the chunk. From one channel to the next it is a
 // constant.
 BURIN_DEVICE void load_item(const float* image, u32 first, const Item& item, Channels& values) {
-  const float* channels = image + static_cast<i64>(first) * in_plane();
+  const float* channels = image + static_cast<i64>(first) * in_channel_words();
+  if (loads_places()) {
+    const bool inside = item.inside && (has_whole_chunks() || is_channel(first + item.channel));
+    const f32x4 place = burin_dev_global_load4(channels, inside ? bytes_of(item.word) : 0);
+#pragma unroll
+    for (u32 i = 0; i < kQuadWords; ++i) values.of[i] = inside ? place[i] : 0.0f;
+    return;
+  }
 #pragma unroll
   for (u32 i = 0; i < kMostPlaceChannels; ++i) {
     if (i >= place_channels()) continue;
     const u32 channel = first + item.channel + i;
     const bool inside = item.inside && (has_whole_chunks() || is_channel(channel));
-    values.of[i] = inside ? burin_dev_global_load(channels + i * in_plane(), bytes_of(item.word)) : 0.0f;
+    values.of[i] = inside ? burin_dev_global_load(channels + i * in_channel_words(), bytes_of(item.word)) : 0.0f;
   }
 }
 BURIN_DEVICE float staged_word(const Channels& values, u32 number) {
@@ -230,7 +248,7 @@ BURIN_DEVICE void stage_batches(const float* image, u32 thread, const Staging& s
 
 // Copies a chunk of an input that is in places, as they are. `image`: as load_item() has it.
 BURIN_DEVICE void copy_chunk(const float* image, u32 thread, const Staging& staging) {
-  const float* places = image + static_cast<i64>(staging.first_channel / kMostPlaceChannels * in_plane()) * kQuadWords;
+  const float* places = image + static_cast<i64>(staging.first_channel / channels_at_once()) * in_channel_words();
   const u32 first = staged_start() + staging.buffer * staged_bytes();
 #pragma unroll 4
   for (u32 index = thread; index < chunk_places() * channel_places(); index += block_threads()) {
@@ -438,10 +456,13 @@ BURIN_DEVICE u32 residual_start() {
   const u32 received = cluster_blocks() > 1 ? (cluster_blocks() - 1) * share_bytes(cluster_sums()) : 0;
   return received_start() + received;
 }
-// Whether no place of the output has channels that fill it up.
-BURIN_DEVICE bool fills_places() { return group_outputs() % kMostPlaceChannels == 0; }
 // Rows that are finished at once: those of a place; and what they take of a pixel.
-BURIN_DEVICE u32 rows_together() { return stores_places() ? kMostPlaceChannels : 1; }
+BURIN_DEVICE u32 rows_together() {
+  if (!stores_places()) return 1;
+  return out_halves() == kFloats ? kQuadWords : kMostPlaceChannels;
+}
+// Whether no place of the output has channels that fill it up.
+BURIN_DEVICE bool fills_places() { return group_outputs() % rows_together() == 0; }
 BURIN_DEVICE u32 row_bytes_together() { return stores_places() ? kPlaceBytes : kWordBytes; }
 // `row`: the first of as many as are together; likewise below.
 BURIN_DEVICE u32 place_of_residual(u32 row, u32 word) {
@@ -449,7 +470,9 @@ BURIN_DEVICE u32 place_of_residual(u32 row, u32 word) {
 }
 // Where rows of a plane, in words, begin: those of a place follow each other for each pixel.
 BURIN_DEVICE u32 word_of_plane(u32 row, u32 plane, u32 pixel) {
-  return stores_places() ? (row / kMostPlaceChannels * plane + pixel) * kQuadWords : row * plane + pixel;
+  if (!stores_places()) return row * plane + pixel;
+  const u32 place = row / rows_together();
+  return (out_pixel_places() != 0 ? pixel * out_pixel_places() + place : place * plane + pixel) * kQuadWords;
 }
 BURIN_DEVICE i64 share_of_tensor(u32 plane) { return word_of_plane(channel_of(first_row_of_share()), plane, 0); }
 BURIN_DEVICE void copy_residual(const float* other, const Tile& tile, u32 thread) {
@@ -476,9 +499,12 @@ BURIN_DEVICE Together residuals_at(u32 row, u32 word) {
   const Values values = values_of(burin_dev_shared_load4(place, 0), out_halves());
   Together all;
 #pragma unroll
-  for (u32 i = 0; i < kQuadWords; ++i) {
-    all.of[2 * i] = values.first[i];
-    all.of[2 * i + 1] = values.second[i];
+  for (u32 i = 0; i < rows_together(); ++i) {
+    if (out_halves() == kFloats) {
+      all.of[i] = values.first[i % kQuadWords];
+    } else {
+      all.of[i] = i % 2 == 0 ? values.first[i / 2] : values.second[i / 2];
+    }
   }
   return all;
 }
@@ -548,6 +574,10 @@ BURIN_DEVICE void store_place(float* output, u32 word, const Together& all, u32 
   f32x4 words;
 #pragma unroll
   for (u32 i = 0; i < kQuadWords; ++i) {
+    if (out_halves() == kFloats) {
+      words[i] = fills_places() || i < rows ? all.of[i] : 0;
+      continue;
+    }
     const bool first = fills_places() || 2 * i < rows, second = fills_places() || 2 * i + 1 < rows;
     words[i] = packed(first ? all.of[2 * i] : 0, second ? all.of[2 * i + 1] : 0, out_halves());
   }
@@ -661,7 +691,7 @@ BURIN_DEVICE float filtered(const Patch& patch, const Filter& filter, u32 window
 // pixel that the tile stores. Rows are so far apart that neighbours lie in different banks.
 BURIN_DEVICE u32 filtered_words() { return stored_rows() * stored_cols(); }
 BURIN_DEVICE u32 filtered_start() {
-  const u32 residuals = residual() ? share_bytes(cluster_sums()) / 2 : 0;
+  const u32 residuals = residual() ? share_bytes(cluster_sums()) * kQuadWords / rows_together() : 0;
   return residual_start() + residuals;
 }
 BURIN_DEVICE u32 place_of_filtered(u32 row, u32 pixel) {
@@ -671,12 +701,12 @@ BURIN_DEVICE void store_filtered_places(const Tile& tile, u32 thread, float* out
   const u32 plane = out_rows() * out_cols(), rows = existing_rows();
   float* outputs = output + share_of_tensor(plane);
   for_each_pixel(
-      stored_rows() * stored_cols(), kMostPlaceChannels, thread,
+      stored_rows() * stored_cols(), rows_together(), thread,
       [&](u32 number) BURIN_INLINED { return FilteredPixel{number, output_at(tile, number)}; },
       [&](const FilteredPixel& pixel, u32 row) BURIN_INLINED {
         Together all;
 #pragma unroll
-        for (u32 i = 0; i < kMostPlaceChannels; ++i) {
+        for (u32 i = 0; i < rows_together(); ++i) {
           all.of[i] = row + i < rows ? burin_dev_shared_load(place_of_filtered(row + i, pixel.number), 0) : 0;
         }
         store_place(outputs, word_of_plane(row, plane, pixel.of.of_plane), all, rows - row);
@@ -813,8 +843,8 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   const Warp warp = warp_at(thread / kWarpThreads, thread % kWarpThreads);
   const u32 group = set_of_block() / output_blocks();
   const u32 first = group * group_channels() + first_channel();
-  const float* image = input_of(input, first_image()) +
-                       static_cast<i64>(copies_places() ? first / kMostPlaceChannels * kQuadWords : first) * in_plane();
+  const float* image =
+      input_of(input, first_image()) + static_cast<i64>(first / channels_at_once()) * in_channel_words();
   const Bias bias = load_bias(weights, warp);
   if (pool_filters()) load_filters(weights, thread);
   burin_dev_await_launch();

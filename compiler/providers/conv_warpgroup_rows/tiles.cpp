@@ -222,7 +222,7 @@ std::int64_t WarpgroupRowTiles::filtered_bytes(const ConvShape& shape) const {
 std::int64_t WarpgroupRowTiles::shared_bytes(const ConvShape& shape) const {
   const std::int64_t multiplied =
       buffers * panels_bytes(shape) + std::min(split_chunks(shape), staged_chunks()) * staged_bytes(shape);
-  const std::int64_t added = sums_bytes(shape) / cluster / (formats.writes_places ? 2 : 1);
+  const std::int64_t added = sums_bytes(shape) / cluster / (formats.writes_halves ? 2 : 1);
   const std::int64_t residual = shape.epilogue.residual ? added : 0;
   return kSharedReserveBytes + filters_bytes(shape) + std::max(multiplied, sums_bytes(shape)) + received_bytes(shape) +
          residual + filtered_bytes(shape);
@@ -272,9 +272,9 @@ double filter_clocks(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
 double moved_bytes(const RowFormats& formats, const ConvShape& shape, int batch) {
   const double written =
       static_cast<double>(shape.output_elements() + (shape.epilogue.residual ? shape.conv_elements() : 0));
-  const auto bytes = [](bool places) { return places ? kWordBytes / 2 : kWordBytes; };
+  const auto bytes = [](bool halves) { return halves ? kWordBytes / 2 : kWordBytes; };
   return batch * (static_cast<double>(shape.input_elements()) * bytes(formats.reads_places) +
-                  written * bytes(formats.writes_places));
+                  written * bytes(formats.writes_halves));
 }
 
 }  // namespace

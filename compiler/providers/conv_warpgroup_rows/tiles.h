@@ -12,10 +12,11 @@
 
 namespace burin {
 
-// What its tensors are: FP32, or places of the halves that are multiplied (nchw8).
+// What its tensors are: FP32 in planes; places of the halves that are multiplied, which are copied; or places of FP32.
 struct RowFormats {
   FactorType factors = FactorType::f16;
-  bool reads_places = false, writes_places = false;  // a residual is as what is written
+  bool reads_places = false;                          // of halves
+  bool writes_places = false, writes_halves = false;  // a residual is as what is written
 };
 
 // A block has `row_groups` x `pixel_groups` warpgroups, each of which multiplies 64 output channels with `group_rows`

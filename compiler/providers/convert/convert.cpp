@@ -41,7 +41,7 @@ class ConvertProvider : public PlainProvider {
     TemplatePlan plan = start(task);
     set_integers(plan, {{"channels", task.output[0]},
                         {"plane", values_of(task.output, 1)},
-                        {"to_fours", task.writes.layout == TensorLayout::nchw4}});
+                        {"brings_together", channels_together(task.writes.layout) > 1}});
     if (converts_places(task)) {
       set_places(plan, task);
     } else if (place_words(task) > 1) {
@@ -78,12 +78,16 @@ class ConvertProvider : public PlainProvider {
     if (writes_fours) plan.output().alignment = output_alignment;
   }
 
-  // A thread has a place of eight channels.
+  // A thread has a place.
   static void set_places(TemplatePlan& plan, const Task& task) {
-    constexpr int kPlaceChannels = 8;
+    constexpr int kSidePlaces = 4, kSidePixels = 8;  // convert.cu
+    const bool reads = has_places(task.reads[0].layout);
+    const TensorLayout layout = reads ? task.reads[0].layout : task.writes.layout;
+    const std::int64_t places = place_count(layout, task.output[0]), pixels = values_of(task.output, 1);
     set_narrow(plan);
     set_integers(plan, {{"elements", values_of(task.output)}, {"vector", 1}, {"steps", 1}});
-    set_items(plan, ceil_div(task.output[0], kPlaceChannels) * values_of(task.output, 1));
+    const bool has_groups = has_channels_last(layout) && places > 1;
+    set_items(plan, has_groups ? round_up(places, kSidePlaces) * round_up(pixels, kSidePixels) : places * pixels);
   }
 
   // A block has some pixels of eight channels of all images side by side, which go through shared memory.

@@ -5,7 +5,7 @@
 // as many of each image; or the eight images that lie side by side, of whose pixels it has a tile. So it has of the
 // four of n4c8hw. Between nchw and nchw4 a piece is one float. Where one side's halves are loose, a block has the
 // images that share words on the other side: a piece is a run of `vector` values of each of them; of eight images it
-// has a tile here, too. Between float32 and nchw8 a thread has a place: eight channels of a pixel.
+// has a tile here, too. To and from places of channels (nchw8, nhwc8, nhwc4) a thread has a place.
 #define BURIN_TEMPLATE_DEF "compiler/providers/convert/convert.def"
 #include "templates/kernels/pieces.h"
 
@@ -39,7 +39,7 @@ BURIN_DEVICE void move_fours(const float* from, float* to) {
   move_pieces([](i32, u32) BURIN_INLINED {},
               [&](i32, u32 word) BURIN_INLINED {
                 const u32 fours = place_in_fours(word);
-                if (to_fours()) {
+                if (brings_together()) {
                   const bool filling = word >= static_cast<u32>(channels() * plane());
                   const float value = burin_dev_global_load(from, bytes_of(filling ? 0 : word));
                   burin_dev_global_store(to, bytes_of(fours), filling ? 0 : value);
@@ -195,34 +195,61 @@ BURIN_DEVICE void convert_runs(u32 images, const float* input, float* output, u3
   }
 }
 
-// ---- nchw8
+// ---- places of eight channels in halves, or of four in floats
 
-constexpr u32 kPlaceChannels = 8;
+constexpr u32 kMostPlaceChannels = 8;
+// Where channels are last, neighbouring threads have so many places of so many pixels: on both sides, what they access
+// is whole sectors of memory.
+constexpr u32 kSidePlaces = 4, kSidePixels = 8;
 
-BURIN_DEVICE bool has_places() {
-  return (in_halves() != kFloats || out_halves() != kFloats) && place_words() > 1 && in_word_images() == 1 &&
-         out_word_images() == 1;
+BURIN_DEVICE bool has_places() { return place_words() > 1 && in_word_images() == 1 && out_word_images() == 1; }
+BURIN_DEVICE bool places_floats() { return in_halves() == kFloats && out_halves() == kFloats; }
+BURIN_DEVICE u32 place_channels() { return places_floats() ? kQuadWords : kMostPlaceChannels; }
+BURIN_DEVICE u32 pixel_places() { return divide_up(channels(), place_channels()); }
+struct ConvertedPlace {
+  u32 of_pixel, pixel;
+  bool exists;
+};
+BURIN_DEVICE ConvertedPlace converted_place(u32 number) {
+  if (channels_together() == 1) {
+    const u32 of_pixel = number / plane();
+    return {of_pixel, number % plane(), of_pixel < pixel_places()};
+  }
+  const u32 group = number / (kSidePlaces * kSidePixels), groups = divide_up(plane(), kSidePixels);
+  const u32 of_pixel = group / groups * kSidePlaces + number % kSidePlaces;
+  const u32 pixel = group % groups * kSidePixels + number / kSidePlaces % kSidePixels;
+  return {of_pixel, pixel, of_pixel < pixel_places() && pixel < static_cast<u32>(plane())};
+}
+// The channels of a place: in halves, two share a word.
+BURIN_DEVICE Values place_of_channels(const float (&x)[kMostPlaceChannels]) {
+  if (places_floats()) return {{x[0], x[1], x[2], x[3]}, {}};
+  return {{x[0], x[2], x[4], x[6]}, {x[1], x[3], x[5], x[7]}};
+}
+BURIN_DEVICE float channel_of_place(const Values& values, u32 i) {
+  if (places_floats()) return values.first[i % kQuadWords];
+  return i % 2 == 0 ? values.first[i / 2] : values.second[i / 2];
 }
 BURIN_DEVICE void convert_places(const float* input, float* output) {
-  const u32 place = block_of_image() * block_threads() + burin_dev_thread();
-  if (place >= divide_up(channels(), kPlaceChannels) * plane()) return;
-  const u32 first = place / plane() * kPlaceChannels, word = first * plane() + place % plane();
-  if (in_halves() == kFloats) {
-    float x[kPlaceChannels];
+  const ConvertedPlace at = converted_place(block_of_image() * block_threads() + burin_dev_thread());
+  if (!at.exists) return;
+  const u32 place = place_at(at.of_pixel, at.pixel, plane());
+  const u32 first = at.of_pixel * place_channels(), word = first * plane() + at.pixel;
+  if (brings_together()) {
+    float x[kMostPlaceChannels] = {};
 #pragma unroll
-    for (u32 i = 0; i < kPlaceChannels; ++i) {
+    for (u32 i = 0; i < kMostPlaceChannels; ++i) {
+      if (i >= place_channels()) continue;
       const bool exists = first + i < static_cast<u32>(channels());
       x[i] = exists ? burin_dev_global_load(input, bytes_of(word + i * plane())) : 0;
     }
-    const Values values = {{x[0], x[2], x[4], x[6]}, {x[1], x[3], x[5], x[7]}};
-    burin_dev_global_store4(output, bytes_of(place * kQuadWords), words_of(values, out_halves()));
+    store_place(output, place, place_of_channels(x));
     return;
   }
-  const Values values = values_of(burin_dev_global_load4(input, bytes_of(place * kQuadWords)), in_halves());
+  const Values values = load_place(input, place);
 #pragma unroll
-  for (u32 i = 0; i < kPlaceChannels; ++i) {
-    const float value = i % 2 == 0 ? values.first[i / 2] : values.second[i / 2];
-    if (first + i < static_cast<u32>(channels())) burin_dev_global_store(output, bytes_of(word + i * plane()), value);
+  for (u32 i = 0; i < kMostPlaceChannels; ++i) {
+    if (i >= place_channels() || first + i >= static_cast<u32>(channels())) continue;
+    burin_dev_global_store(output, bytes_of(word + i * plane()), channel_of_place(values, i));
   }
 }
 
