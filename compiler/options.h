@@ -120,7 +120,7 @@ struct CompileOptions {
   LayerPrecisions precisions;               // a plan in from_file has its own
   std::map<std::string, std::string> kept;  // convolutions that calibration keeps in FP32: why
   // All layers' inputs, outputs and residuals have it. Nothing: what the plan in from_file says, else nchw; with the
-  // half precisions it is n2chw, or can be n8c8hw or nchw8, with tf32 n4c8hw.
+  // half precisions it is n2chw, or can be n8c8hw, nchw8 or nhwc8, with tf32 n4c8hw or nhwc4.
   std::optional<TensorLayout> layout;
   std::optional<TensorLayout> output_layout;  // of outputs and residuals, where it is another
   bool skip_dead_tiles = false;               // plans with activity maps; a plan in from_file has its own

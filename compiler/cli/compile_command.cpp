@@ -546,7 +546,7 @@ std::shared_ptr<CompileArguments> add_command(CLI::App& app, Action& action, con
   add_option(*command, "--layout NAME", arguments->layout,
              "How inputs, outputs and residuals lie in memory: nchw (default), nchw4 (4 channels side by side); "
              "half tensors: n2chw (2 images side by side; default), n8c8hw (8 of 8 channels), nchw8 (8 channels of "
-             "one); tf32: n4c8hw");
+             "one), nhwc8 (all channels of a pixel); tf32: n4c8hw, nhwc4");
   add_option(*command, "--batch LIST", arguments->batches,
              "Batch sizes to plan for, e.g. 1,32 (default 1); 1..32: as few programs as keep each of them fast");
   command->add_flag("--skip-dead-tiles", arguments->settings.skip_dead_tiles,

@@ -392,7 +392,8 @@ void add_inspect_command(CLI::App& app, Action& action) {
              "Weights: precision to plan for (default fp32); NAME=PRECISION for one layer");
   add_option(
       *command, "--layout NAME", arguments->layout,
-      "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default), n8c8hw or nchw8; tf32: n4c8hw");
+      "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default), n8c8hw, nchw8 or nhwc8; tf32: "
+      "n4c8hw or nhwc4");
   command->add_flag("--tuning", arguments->tuning,
                     "Package: the plans that were measured for each kernel (burin tune)");
   add_option(*command, "--why GLOB", arguments->why,

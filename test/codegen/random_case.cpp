@@ -262,24 +262,29 @@ void draw_lines(RandomCase& drawn, const std::string& arch) {
   if (drawn.precision == Precision::tf32 && arch == "sm_90" && random.chance(0.5)) drawn.layout = TensorLayout::n4c8hw;
 }
 
-// In TF32, half of those that stay in nchw; of halves two in five, most of them in places. From a stream of its own.
+// In TF32, half of those that stay in nchw, and of these a third in places; of halves two in five, most of them in
+// places. Where there are places, channels are last in half of them. From a stream of its own.
 void draw_warpgroups(RandomCase& drawn, const std::string& arch) {
   constexpr std::uint64_t kStream = 0x726F7773;
   Random random(mixed(drawn.seed ^ kStream, drawn.index));
   if (arch != "sm_90") return;
   if (drawn.precision == Precision::tf32 && drawn.layout == TensorLayout::nchw) {
     drawn.on_warpgroups = random.chance(0.5);
+    if (drawn.on_warpgroups && random.chance(1.0 / 3)) drawn.layout = TensorLayout::nhwc4;
   } else if (drawn.precision == Precision::fp16 || drawn.precision == Precision::bf16) {
     drawn.on_warpgroups = random.chance(0.4);
-    if (drawn.on_warpgroups && random.chance(0.7)) drawn.layout = TensorLayout::nchw8;
+    if (drawn.on_warpgroups && random.chance(0.7)) {
+      drawn.layout = random.chance(0.5) ? TensorLayout::nchw8 : TensorLayout::nhwc8;
+    }
   }
 }
 
-// Who has no kernel on warpgroups is baked.
+// Who has no kernel on warpgroups is baked, or in TF32 in nchw.
 void keep_possible(RandomCase& drawn, const std::string& arch) {
-  if (!drawn.on_warpgroups || drawn.precision == Precision::tf32) return;
+  const bool is_tf32 = drawn.precision == Precision::tf32;
+  if (!drawn.on_warpgroups || (is_tf32 && drawn.layout == TensorLayout::nchw)) return;
   if (!provider_candidates(drawn, arch, 1).empty()) return;
-  drawn.on_warpgroups = false;
+  drawn.on_warpgroups = is_tf32;
   drawn.layout = TensorLayout::nchw;
 }
 

@@ -36,7 +36,7 @@ struct RandomCase {
   burin::Precision precision = burin::Precision::fp32;
   bool precision_was_given = false;
   burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner: of input, output and residual
-  bool on_warpgroups = false;                              // conv_warpgroup_rows, of nchw or nchw8
+  bool on_warpgroups = false;                              // conv_warpgroup_rows, of nchw, nchw8, nhwc8 or nhwc4
   std::optional<burin::SyntheticZeros> zeros = {};         // of its input, which conv_zero_skip leaves out
   std::string transformed = {};                            // conv_winograd or conv_fft, whose kernel it gets
   // Whose kernel it gets; what that cannot compute is baked. In TF32 it is one that rounds to it.
