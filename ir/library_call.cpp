@@ -171,6 +171,10 @@ std::vector<std::string> verify(const LibraryCall& call, const ConvShape& shape,
   Faults faults;
   const TensorFormat format = called_format(form);
   check_factors(faults, call, format);
+  if (const auto* which = std::get_if<ConvolutionAlgorithm>(&call.algorithm);
+      which != nullptr && engine_number(*which) && call.factors == FactorType::f32) {
+    faults.add("{} may round floats to TF32, and factors is fp32", to_string(call.algorithm));
+  }
   check_groups(faults, shape, format);
   faults.require_range("workspace_limit", call.workspace_limit, 0, kMaxCallWorkspaceBytes);
   check_alignment(faults, call);

@@ -34,7 +34,9 @@ inline constexpr Library kLibraries[] = {Library::cudnn, Library::cublaslt};
 // As its vendor spells it: "cuDNN".
 constexpr std::string_view title_of(Library library) { return library == Library::cudnn ? "cuDNN" : "cuBLASLt"; }
 
-// How cuDNN computes a convolution; the values are those of cudnnConvolutionFwdAlgo_t.
+// How cuDNN computes a convolution: the values are those of cudnnConvolutionFwdAlgo_t; or by the first, second... of
+// the engines that its graph API proposes for the convolution with what is fused into it, the device and the version,
+// the best by its own estimate first.
 enum class ConvolutionAlgorithm {
   implicit_gemm,
   implicit_precomp_gemm,
@@ -44,11 +46,20 @@ enum class ConvolutionAlgorithm {
   fft_tiling,
   winograd,
   winograd_nonfused,
+  engine_0,
+  engine_1,
+  engine_2,
+  engine_3,
 };
-constexpr EnumNames<8> names_of(ConvolutionAlgorithm) {
+constexpr EnumNames<12> names_of(ConvolutionAlgorithm) {
   return {"an algorithm",
           {"implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling", "winograd",
-           "winograd_nonfused"}};
+           "winograd_nonfused", "engine_0", "engine_1", "engine_2", "engine_3"}};
+}
+// Which of the graph API's engines; nothing: it is none.
+constexpr std::optional<int> engine_number(ConvolutionAlgorithm algorithm) {
+  const int number = static_cast<int>(algorithm) - static_cast<int>(ConvolutionAlgorithm::engine_0);
+  return number >= 0 ? std::optional(number) : std::nullopt;
 }
 
 // How cuBLASLt computes a product: the first, second... of what cublasLtMatmulAlgoGetHeuristic proposes for the

@@ -137,7 +137,7 @@ std::vector<Candidate> CallProvider::propose(const Task& task, const ProposeOpti
   const ConvShape shape = called_shape(task);
   std::vector<Candidate> candidates;
   for (const CallAlgorithm& algorithm : algorithms()) {
-    const bool may_be = may_serve(algorithm, shape) && may_serve(algorithm, task.writes.format());
+    const bool may_be = may_serve(algorithm, shape) && may_serve(algorithm, task.writes.format(), call_factors(task));
     if (choices.algorithm ? algorithm != *choices.algorithm : !may_be) continue;
     LibraryPlan plan{
         .call = {.algorithm = algorithm, .factors = call_factors(task), .alignment = call_alignment(library_, task)},

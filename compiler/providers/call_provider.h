@@ -36,7 +36,7 @@ class CallProvider : public Provider {
   // Whether the library's documentation says that the algorithm computes such a layer. What it refuses besides,
   // measuring shows.
   virtual bool may_serve(const CallAlgorithm&, const ConvShape&) const { return true; }
-  virtual bool may_serve(const CallAlgorithm&, const TensorFormat&) const { return true; }
+  virtual bool may_serve(const CallAlgorithm&, const TensorFormat&, FactorType) const { return true; }
 
  private:
   Library library_;

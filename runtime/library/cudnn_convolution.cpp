@@ -1,10 +1,12 @@
 #include "runtime/library/cudnn_convolution.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/error.h"
 #include "ir/library_call.h"
 #include "runtime/library/cudnn_descriptor.h"
+#include "runtime/library/cudnn_engine.h"
 
 namespace burin {
 
@@ -142,13 +144,23 @@ CudnnMath math_of(FactorType factors) {
   return factors == FactorType::tf32 ? CudnnMath::tf32_allowed : CudnnMath::tensor_cores;
 }
 
+int least_alignment(const KernelForm& form) {
+  int least = kMaxCallAlignment;
+  for (const KernelTensor& tensor : form.tensors) {
+    const bool is_called = tensor.is_read() || tensor.role == TensorRole::output;
+    if (is_called && tensor.exists()) least = std::min(least, tensor.alignment);
+  }
+  return least;
+}
+
 CudnnProblem problem_of(const Kernel& kernel, int batch) {
   const TensorFormat format = called_format(kernel.form);
   CudnnProblem problem{.shape = filled_shape(kernel.called_shape(), format),
                        .batch = batch,
                        .type = type_of(format.element),
                        .math = math_of(kernel.call->factors),
-                       .with_epilogue = true};
+                       .with_epilogue = true,
+                       .alignment = least_alignment(kernel.form)};
   if (has_channels_last(format.layout)) {  // whose images follow each other
     problem.layout = CudnnLayout::nhwc;
     return problem;
@@ -159,6 +171,44 @@ CudnnProblem problem_of(const Kernel& kernel, int batch) {
   return problem;
 }
 
+void check_workspace(std::size_t bytes, const LibraryCall& call) {
+  if (bytes <= static_cast<std::size_t>(call.workspace_limit)) return;
+  fail(ErrorKind::device, "it wants {} bytes of scratch memory, and its plan allows {}", bytes, call.workspace_limit);
+}
+
+CudnnPointers pointers_of(const CallWeights& weights, const CallPointers& pointers, std::size_t workspace_bytes) {
+  return {.input = pointers.input,
+          .weights = weights.weights,
+          .bias = weights.bias,
+          .residual = pointers.residual,
+          .output = pointers.output,
+          .workspace = pointers.workspace,
+          .workspace_bytes = workspace_bytes};
+}
+
+class CudnnEngineLaunch : public LibraryLaunch {
+ public:
+  CudnnEngineLaunch(std::shared_ptr<const CudnnHandle> handle, const Kernel& kernel, const CallWeights& weights,
+                    int batch)
+      : name_(upper_case(to_string(kernel.call->algorithm))),
+        engine_(std::move(handle), problem_of(kernel, batch),
+                *engine_number(std::get<ConvolutionAlgorithm>(kernel.call->algorithm))),
+        weights_(weights) {
+    check_workspace(engine_.workspace_bytes(), *kernel.call);
+  }
+
+  std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(engine_.workspace_bytes()); }
+  void enqueue(CUstream_st* stream, const CallPointers& pointers) const override {
+    engine_.enqueue(stream, pointers_of(weights_, pointers, engine_.workspace_bytes()));
+  }
+  std::string what() const override { return fmt::format("cuDNN {} {}", engine_.handle().version(), name_); }
+
+ private:
+  std::string name_;
+  CudnnEngine engine_;
+  CallWeights weights_;
+};
+
 class CudnnLaunch : public LibraryLaunch {
  public:
   CudnnLaunch(std::shared_ptr<const CudnnHandle> handle, const Kernel& kernel, const CallWeights& weights, int batch)
@@ -167,23 +217,14 @@ class CudnnLaunch : public LibraryLaunch {
         weights_(weights) {
     check_cudnn(convolution_.handle().table(), convolution_.workspace_bytes(algorithm_, workspace_bytes_),
                 "cudnnGetConvolutionForwardWorkspaceSize");
-    if (workspace_bytes_ > static_cast<std::size_t>(kernel.call->workspace_limit)) {
-      fail(ErrorKind::device, "it wants {} bytes of scratch memory, and its plan allows {}", workspace_bytes_,
-           kernel.call->workspace_limit);
-    }
+    check_workspace(workspace_bytes_, *kernel.call);
   }
 
   std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(workspace_bytes_); }
 
   void enqueue(CUstream_st* stream, const CallPointers& pointers) const override {
-    const CudnnStatus status = convolution_.enqueue(stream, algorithm_,
-                                                    {.input = pointers.input,
-                                                     .weights = weights_.weights,
-                                                     .bias = weights_.bias,
-                                                     .residual = pointers.residual,
-                                                     .output = pointers.output,
-                                                     .workspace = pointers.workspace,
-                                                     .workspace_bytes = workspace_bytes_});
+    const CudnnStatus status =
+        convolution_.enqueue(stream, algorithm_, pointers_of(weights_, pointers, workspace_bytes_));
     check_cudnn(convolution_.handle().table(), status,
                 convolution_.is_fused() ? "cudnnConvolutionBiasActivationForward" : "cudnnConvolutionForward");
   }
@@ -203,6 +244,9 @@ class CudnnLaunch : public LibraryLaunch {
 
 std::shared_ptr<const LibraryLaunch> CudnnHandle::launch(const Kernel& kernel, const CallWeights& weights,
                                                          int batch) const {
+  if (engine_number(std::get<ConvolutionAlgorithm>(kernel.call->algorithm))) {
+    return std::make_shared<const CudnnEngineLaunch>(shared_from_this(), kernel, weights, batch);
+  }
   return std::make_shared<const CudnnLaunch>(shared_from_this(), kernel, weights, batch);
 }
 

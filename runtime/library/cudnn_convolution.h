@@ -31,6 +31,8 @@ class CudnnHandle : public LibraryHandle, public std::enable_shared_from_this<Cu
   const CudnnLibrary& library() const { return library_; }
   const CudnnTable& table() const { return library_.table(); }
   const DeviceState& device() const { return device_; }
+  // What descriptors are told. Calls take it from with_stream() and with_handle().
+  CudnnObject object() const { return handle_; }
 
   // Calls `work` with the handle, for which the context is current and the stream is set.
   template <typename Work>
@@ -61,6 +63,7 @@ struct CudnnProblem {
   CudnnType type = CudnnType::float32;
   CudnnMath math = CudnnMath::fp32;
   bool with_epilogue = false;  // the shape's bias, residual and relu are part of the call
+  int alignment = kWordBytes;  // bytes that the addresses of all tensors are multiples of
   // Values from one image to the next, in nchw; 0: images follow each other.
   std::int64_t input_pitch = 0, residual_pitch = 0, output_pitch = 0;
 };

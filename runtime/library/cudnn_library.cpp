@@ -56,6 +56,12 @@ CudnnLibrary::CudnnLibrary(const std::vector<std::string>& candidates) {
     loader.load(table_.pool, "cudnnPoolingForward");
     loader.load(table_.softmax, "cudnnSoftmaxForward");
     loader.load(table_.transform, "cudnnTransformTensor");
+    loader.load(table_.backend_create, "cudnnBackendCreateDescriptor");
+    loader.load(table_.backend_destroy, "cudnnBackendDestroyDescriptor");
+    loader.load(table_.backend_finalize, "cudnnBackendFinalize");
+    loader.load(table_.backend_set, "cudnnBackendSetAttribute");
+    loader.load(table_.backend_get, "cudnnBackendGetAttribute");
+    loader.load(table_.backend_execute, "cudnnBackendExecute");
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,6 +35,72 @@ enum class CudnnType { float32 = 0, half = 2, bfloat16 = 9 };  // CUDNN_DATA_FLO
 // For float data: FMA_MATH forbids the tensor cores; DEFAULT_MATH lets them run in TF32 since Ampere. For half data
 // TENSOR_OP_MATH lets them run. TENSOR_OP_MATH_ALLOW_CONVERSION would round floats to half precision and is not used.
 enum class CudnnMath { tf32_allowed = 0, tensor_cores = 1, fp32 = 3 };
+
+// The graph API: what its descriptors are, what they are told, as values of which type, and functions of elements.
+enum class CudnnNodeKind {
+  pointwise = 0,             // CUDNN_BACKEND_POINTWISE_DESCRIPTOR
+  convolution = 1,           // CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR
+  engine_choice = 3,         // CUDNN_BACKEND_ENGINECFG_DESCRIPTOR
+  heuristics = 4,            // CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR
+  plan = 5,                  // CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
+  convolution_forward = 10,  // CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
+  pointwise_operation = 13,  // CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR
+  graph = 15,                // CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR
+  pointers = 16,             // CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR
+  tensor = 17,               // CUDNN_BACKEND_TENSOR_DESCRIPTOR
+};
+enum class CudnnAttribute {
+  pointwise_mode = 0,             // CUDNN_ATTR_POINTWISE_MODE
+  pointwise_type = 1,             // CUDNN_ATTR_POINTWISE_MATH_PREC
+  convolution_sum_type = 100,     // CUDNN_ATTR_CONVOLUTION_COMP_TYPE
+  convolution_mode = 101,         // CUDNN_ATTR_CONVOLUTION_CONV_MODE
+  convolution_dilations = 102,    // CUDNN_ATTR_CONVOLUTION_DILATIONS
+  convolution_strides = 103,      // CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES
+  convolution_pads_behind = 104,  // CUDNN_ATTR_CONVOLUTION_POST_PADDINGS
+  convolution_pads_before = 105,  // CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS
+  convolution_axes = 106,         // CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS
+  heuristics_mode = 200,          // CUDNN_ATTR_ENGINEHEUR_MODE
+  heuristics_graph = 201,         // CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH
+  heuristics_results = 202,       // CUDNN_ATTR_ENGINEHEUR_RESULTS
+  plan_handle = 400,              // CUDNN_ATTR_EXECUTION_PLAN_HANDLE
+  plan_engine = 401,              // CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG
+  plan_workspace = 402,           // CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE
+  forward_alpha = 700,            // CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, and so on
+  forward_beta = 701,
+  forward_window = 702,
+  forward_weights = 703,
+  forward_input = 704,
+  forward_output = 705,
+  apply_function = 750,  // CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR
+  apply_first = 751,     // CUDNN_ATTR_OPERATION_POINTWISE_XDESC, and so on
+  apply_second = 752,
+  apply_output = 753,
+  graph_handle = 800,        // CUDNN_ATTR_OPERATIONGRAPH_HANDLE
+  graph_operations = 801,    // CUDNN_ATTR_OPERATIONGRAPH_OPS
+  tensor_alignment = 900,    // CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT
+  tensor_type = 901,         // CUDNN_ATTR_TENSOR_DATA_TYPE
+  tensor_extents = 902,      // CUDNN_ATTR_TENSOR_DIMENSIONS
+  tensor_steps = 903,        // CUDNN_ATTR_TENSOR_STRIDES
+  tensor_id = 906,           // CUDNN_ATTR_TENSOR_UNIQUE_ID
+  tensor_is_virtual = 907,   // CUDNN_ATTR_TENSOR_IS_VIRTUAL
+  pointers_ids = 1000,       // CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS
+  pointers_places = 1001,    // CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS
+  pointers_workspace = 1003  // CUDNN_ATTR_VARIANT_PACK_WORKSPACE
+};
+enum class CudnnAttributeType {  // cudnnBackendAttributeType_t
+  handle = 0,
+  data_type = 1,
+  boolean = 2,
+  int64 = 3,
+  float32 = 4,
+  pointer = 6,
+  convolution_mode = 7,
+  heuristics_mode = 8,
+  pointwise_mode = 14,
+  node = 15,
+};
+enum class CudnnPointwise { add = 0, relu = 100 };  // CUDNN_POINTWISE_ADD, CUDNN_POINTWISE_RELU_FWD
+inline constexpr int kCudnnHeuristicsByModel = 3;   // CUDNN_HEUR_MODE_A
 
 std::string_view to_string(CudnnLayout layout);
 // "IMPLICIT_PRECOMP_GEMM"; "algorithm 12" for a number that is none of the eight.
@@ -86,6 +153,13 @@ struct CudnnTable {
                          const void* input, const void* beta, CudnnObject output_desc, void* output) = nullptr;
   CudnnStatus (*transform)(CudnnObject handle, const void* alpha, CudnnObject input_desc, const void* input,
                            const void* beta, CudnnObject output_desc, void* output) = nullptr;
+  CudnnStatus (*backend_create)(int kind, CudnnObject*) = nullptr;
+  CudnnStatus (*backend_destroy)(CudnnObject) = nullptr;
+  CudnnStatus (*backend_finalize)(CudnnObject) = nullptr;
+  CudnnStatus (*backend_set)(CudnnObject, int attribute, int type, std::int64_t count, const void* values) = nullptr;
+  CudnnStatus (*backend_get)(CudnnObject, int attribute, int type, std::int64_t most, std::int64_t* count,
+                             void* values) = nullptr;
+  CudnnStatus (*backend_execute)(CudnnObject handle, CudnnObject plan, CudnnObject pointers) = nullptr;
 };
 
 class CudnnLibrary {

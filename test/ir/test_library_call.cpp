@@ -227,6 +227,9 @@ TEST_CASE("library_call: on tensors whose channels are last, of one format, and 
   CHECK_THAT(fault({.algorithm = ProductAlgorithm::heuristic_0}, floats, floats), Contains("not float images in nchw"));
   CHECK_THAT(fault({.factors = FactorType::f16}, halves, halves, [](ConvShape& shape) { shape.groups = 2; }),
              Contains("2 groups have channels that are no multiples of 8"));
+  CHECK_THAT(fault({.algorithm = ConvolutionAlgorithm::engine_1}, {}, {}),
+             Contains("engine_1 may round floats to TF32, and factors is fp32"));
+  CHECK(fault({.algorithm = ConvolutionAlgorithm::engine_1, .factors = FactorType::tf32}, {}, {}) == "");
   ConvShape shape = called_shape();
   CHECK(filled_shape(shape, {}) == shape);
   CHECK(filled_shape(shape, halves).in_channels == 8);

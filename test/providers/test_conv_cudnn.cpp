@@ -78,20 +78,21 @@ TEST_CASE("conv_cudnn: tensors whose channels are last") {
   const TensorFormat halves = {ElementType::f16, TensorLayout::nhwc8}, floats = {ElementType::f32, TensorLayout::nhwc4};
   for (const auto& [format, precision] : {std::pair(halves, Precision::fp16), {floats, Precision::tf32}}) {
     const std::vector<Candidate> found = candidates(layer, format, format, precision);
-    REQUIRE(found.size() == 1);
+    REQUIRE(found.size() == 5);
+    CHECK(parse_library_plan(found[1].plan).call.algorithm == CallAlgorithm(ConvolutionAlgorithm::engine_0));
     const LibraryPlan plan = parse_library_plan(found.front().plan);
     CHECK(plan.call.algorithm == CallAlgorithm(ConvolutionAlgorithm::implicit_precomp_gemm));
     CHECK(plan.call.factors == factors_of(precision));
     CHECK(plan.provider == "conv_warpgroup_rows");
   }
-  CHECK(candidates(grouped, floats, floats, Precision::tf32).size() == 1);
+  CHECK(candidates(grouped, floats, floats, Precision::tf32).size() == 5);
   CHECK(candidates(grouped, halves, halves, Precision::fp16).empty());
   CHECK(candidates(layer, halves, {ElementType::f16, TensorLayout::nchw8}, Precision::fp16).empty());
   CHECK(candidates(layer, floats, {}, Precision::tf32).empty());
   ConvLayer large = layer;
   large.bias.at(1) = 1e5F;
   CHECK(candidates(large, halves, halves, Precision::fp16).empty());
-  CHECK(candidates(large, floats, floats, Precision::tf32).size() == 1);
+  CHECK(candidates(large, floats, floats, Precision::tf32).size() == 5);
 }
 
 TEST_CASE("conv_cudnn: what it cannot do") {

@@ -1,7 +1,9 @@
 #include "test/runtime/fake_cudnn.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,10 @@ struct Object {
   std::array<int, 4> strides{};  // of a tensor
   int groups = 1, math = 0;
   CUstream_st* stream = nullptr;
+  int kind = -1;                                  // of the graph API
+  std::map<int, std::vector<std::int64_t>> told;  // integers
+  std::map<int, std::vector<void*>> objects;      // other objects, and addresses
+  int engine = 0;                                 // of a choice
 };
 
 FakeCudnnState state;
@@ -167,6 +173,61 @@ int run_plain(FakeCudnnState::Plain& plain, void* handle, void* input, const voi
   return kSuccess;
 }
 
+// ---- the graph API
+
+constexpr int kConvolutionForward = 10, kPlan = 5, kEngineChoice = 3;
+constexpr int kDataType = 1, kBoolean = 2, kInt64 = 3, kFloatType = 4, kConvolutionMode = 7, kHeurMode = 8;
+constexpr int kPointwiseMode = 14;
+constexpr int kPointwiseAdd = 0;
+
+const std::vector<std::int64_t>& told(void* object, int attribute) { return at(object).told.at(attribute); }
+void* other(void* object, int attribute) { return at(object).objects.at(attribute).at(0); }
+
+// A tensor of the graph as the calls of convolutions have them.
+Object as_tensor(void* node) {
+  Object tensor;
+  for (std::size_t i = 0; i < 4; ++i) {
+    tensor.dims.at(i) = static_cast<int>(told(node, 902).at(i));
+    tensor.strides.at(i) = static_cast<int>(told(node, 903).at(i));
+  }
+  tensor.type = static_cast<int>(told(node, 901).at(0));
+  return tensor;
+}
+
+// What a graph computes: a convolution, then bias and residual, told apart by their extents, and relu.
+struct FusedGraph {
+  Object input, filter, convolution, output, residual, activation;
+  std::int64_t bias_id = 0, residual_id = 0;
+};
+FusedGraph fused_graph(void* graph) {
+  FusedGraph fused;
+  for (void* operation : at(graph).objects.at(801)) {
+    if (at(operation).kind == kConvolutionForward) {
+      void* window = other(operation, 702);
+      fused.input = as_tensor(other(operation, 704));
+      fused.filter = as_tensor(other(operation, 703));
+      fused.output = as_tensor(other(operation, 705));
+      for (std::size_t i = 0; i < 2; ++i) {
+        fused.convolution.geometry.at(i) = static_cast<int>(told(window, 105).at(i));
+        fused.convolution.geometry.at(2 + i) = static_cast<int>(told(window, 103).at(i));
+        fused.convolution.geometry.at(4 + i) = static_cast<int>(told(window, 102).at(i));
+      }
+      fused.convolution.groups = fused.input.dims[1] / fused.filter.dims[1];
+      continue;
+    }
+    fused.output = as_tensor(other(operation, 753));
+    if (told(other(operation, 750), 0).at(0) != kPointwiseAdd) {
+      fused.activation.math = kRelu;
+      continue;
+    }
+    void* added = other(operation, 752);
+    const bool is_bias = as_tensor(added).dims[2] == 1 && as_tensor(added).dims[0] == 1 && fused.bias_id == 0;
+    (is_bias ? fused.bias_id : fused.residual_id) = told(added, 906).at(0);
+    if (!is_bias) fused.residual = as_tensor(added);
+  }
+  return fused;
+}
+
 // What both ways to run a convolution do.
 int run(const Call& call, void* workspace, std::size_t workspace_bytes) {
   const int mode = mode_of(call.input, call.filter, call.convolution, call.output);
@@ -254,6 +315,96 @@ int cudnnSetTensor4dDescriptorEx(void* object, int type, int n, int c, int h, in
   at(object).type = type;
   at(object).dims = {n, c, h, w};
   at(object).strides = {n_stride, c_stride, h_stride, w_stride};
+  return kSuccess;
+}
+int cudnnBackendCreateDescriptor(int kind, void** object) {
+  const int status = create(object);
+  at(*object).kind = kind;
+  return status;
+}
+int cudnnBackendDestroyDescriptor(void* object) { return destroy(object); }
+int cudnnBackendFinalize(void* object) {
+  if (at(object).kind != kPlan) return kSuccess;
+  const auto engine = static_cast<std::size_t>(at(other(object, 401)).engine);
+  return state.engines.at(engine).refuses == FakeCudnnState::Refuses::workspace_query ? kNotSupported : kSuccess;
+}
+int cudnnBackendSetAttribute(void* object, int attribute, int type, std::int64_t count, const void* values) {
+  const auto number = static_cast<std::size_t>(count);
+  switch (type) {
+    case kInt64: {
+      const auto* integers = static_cast<const std::int64_t*>(values);
+      at(object).told[attribute] = {integers, integers + number};
+      return kSuccess;
+    }
+    case kDataType:
+    case kHeurMode:
+    case kPointwiseMode:
+    case kConvolutionMode:
+      at(object).told[attribute] = {*static_cast<const int*>(values)};
+      return kSuccess;
+    case kBoolean:
+      at(object).told[attribute] = {*static_cast<const bool*>(values) ? 1 : 0};
+      return kSuccess;
+    case kFloatType:
+      return kSuccess;
+    default: {
+      auto* const* objects = static_cast<void* const*>(values);
+      at(object).objects[attribute] = {objects, objects + number};
+      return kSuccess;
+    }
+  }
+}
+int cudnnBackendGetAttribute(void* object, int attribute, int, std::int64_t most, std::int64_t* count, void* values) {
+  constexpr int kResults = 202;
+  if (attribute != kResults) {
+    const auto engine = static_cast<std::size_t>(at(other(object, 401)).engine);
+    *static_cast<std::int64_t*>(values) = static_cast<std::int64_t>(state.engines.at(engine).workspace_bytes);
+    *count = 1;
+    return kSuccess;
+  }
+  *count = std::min(most, static_cast<std::int64_t>(state.engines.size()));
+  for (int i = 0; i < *count; ++i) {
+    Object& choice = at(static_cast<void**>(values)[i]);
+    if (choice.kind != kEngineChoice) return kExecutionFailed;
+    choice.engine = i;
+    choice.objects[201] = at(object).objects.at(201);
+  }
+  return kSuccess;
+}
+int cudnnBackendExecute(void* handle, void* plan, void* pack) {
+  void* choice = other(plan, 401);
+  const int number = at(choice).engine;
+  const FakeCudnnState::Algorithm& wanted = state.engines.at(static_cast<std::size_t>(number));
+  CUstream_st& stream = *at(handle).stream;
+  if (wanted.refuses == FakeCudnnState::Refuses::forward) return kNotSupported;
+  if (wanted.refuses == FakeCudnnState::Refuses::capture && stream.capturing) return kExecutionFailed;
+  FusedGraph fused = fused_graph(other(choice, 201));
+  std::map<std::int64_t, void*> places;
+  for (std::size_t i = 0; i < told(pack, 1000).size(); ++i) {
+    places[told(pack, 1000)[i]] = at(pack).objects.at(1001).at(i);
+  }
+  constexpr std::int64_t kInput = 1, kWeights = 2, kOutput = 5;
+  state.too_small_workspace |= wanted.workspace_bytes > 0 && other(pack, 1003) == nullptr;
+  state.engine_runs.push_back(number);
+  state.input_dims = fused.input.dims;
+  state.filter_dims = fused.filter.dims;
+  Call call{.handle = handle,
+            .input = &fused.input,
+            .filter = &fused.filter,
+            .convolution = &fused.convolution,
+            .output = &fused.output,
+            .x = places.at(kInput),
+            .weights = places.at(kWeights),
+            .y = places.at(kOutput)};
+  if (fused.bias_id != 0) call.bias = places.at(fused.bias_id);
+  if (fused.residual_id != 0) {
+    call.residual = &fused.residual;
+    call.z = places.at(fused.residual_id);
+    call.residual_factor = 1;
+  }
+  if (fused.activation.math == kRelu) call.activation = &fused.activation;
+  const std::function<void()> work = state.computes ? arithmetic_of(call) : [] {};
+  burin_test::enqueue_call(stream, wanted.launches, work);
   return kSuccess;
 }
 int cudnnCreateFilterDescriptor(void** object) { return create(object); }

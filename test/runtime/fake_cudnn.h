@@ -36,6 +36,10 @@ struct FakeCudnnState {
   int last_mode = 0;   // as of `algorithms`
   bool too_small_workspace = false;
 
+  // The graph API: the engines that are proposed, by number; one that refuses its workspace query gives no plan.
+  std::vector<Algorithm> engines = std::vector<Algorithm>(2);
+  std::vector<int> engine_runs;  // the numbers of those that ran
+
   // Calls from one tensor to another, and what they were told last.
   struct Plain {
     Algorithm does = {};

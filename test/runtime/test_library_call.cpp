@@ -128,6 +128,40 @@ TEST_CASE("library_call: a plain convolution is the call that does not fuse") {
   CHECK(library.fused_runs == 0);
 }
 
+TEST_CASE("library_call: engines of the graph API, the first that can be had and those behind it") {
+  FakeCudnnState& library = fresh_library();
+  FakeDriver fake;
+  library.engines = {{.refuses = Refuses::workspace_query}, {}, {.launches = 2, .workspace_bytes = 64}};
+  const auto bound = [&](ConvolutionAlgorithm algorithm, const burin_test::EditCalled& edit, LibraryUse use) {
+    return bind_called(fake, called_sample({.algorithm = algorithm, .factors = FactorType::tf32}, edit),
+                       options_for(use));
+  };
+  const auto none = [](Kernel&, TemplatePlan&) {};
+  const BoundCall first = bound(ConvolutionAlgorithm::engine_0, none, LibraryUse::required);
+  CHECK(first.call == "cuDNN 9.19.0 ENGINE_0");
+  CHECK(library.engine_runs.back() == 1);
+  CHECK(first.graph.nodes.at(0).captured == 1);
+  const BoundCall second = bound(ConvolutionAlgorithm::engine_1, without_residual, LibraryUse::required);
+  CHECK(second.call == "cuDNN 9.19.0 ENGINE_1");
+  CHECK(library.engine_runs.back() == 2);
+  CHECK(second.graph.nodes.at(0).captured == 2);
+  // What is fused: nothing, and a bias alone.
+  for (const bool bias : {false, true}) {
+    const auto edit = [&](Kernel& kernel, TemplatePlan& own) {
+      without_residual(kernel, own);
+      kernel.layer->shape.epilogue = {.bias = bias};
+    };
+    CHECK(bound(ConvolutionAlgorithm::engine_0, edit, LibraryUse::required).call == "cuDNN 9.19.0 ENGINE_0");
+  }
+  const BoundCall third = bound(ConvolutionAlgorithm::engine_2, none, LibraryUse::where_there);
+  CHECK(third.call.empty());
+  REQUIRE(third.notes.size() == 1);
+  CHECK_THAT(third.notes[0], burin_test::Contains("ENGINE_2: its graph API has 2 engines") ||
+                                 burin_test::Contains("refuses ENGINE_2: its graph API has 2 engines"));
+  CHECK(!library.too_small_workspace);
+  CHECK(library.live_objects == 0);
+}
+
 TEST_CASE("library_call: tensors whose channels are last, in halves and in floats, filled up or not") {
   FakeCudnnState& library = fresh_library();
   FakeDriver fake;
@@ -142,18 +176,22 @@ TEST_CASE("library_call: tensors whose channels are last, in halves and in float
   for (const Case& each : cases) {
     for (const int channels : {8, 3}) {
       INFO(to_string(each.format) << ", " << channels << " channels");
-      const CalledSample of = called_sample({.factors = each.factors}, [&](Kernel& kernel, TemplatePlan& own) {
+      const auto edit = [&](Kernel& kernel, TemplatePlan& own) {
         kernel.layer->shape.in_channels = own.input().channels = channels;
         kernel.layer->shape.out_channels = own.output().channels = 2 * channels;
         if (own.residual().exists()) own.residual().channels = 2 * channels;
         in_format(each.format)(kernel, own);
-      });
+      };
+      const CalledSample of = called_sample({.factors = each.factors}, edit);
       const BoundCall bound = bind_called(fake, of, options_for(LibraryUse::required));
       CHECK(bound.call == "cuDNN 9.19.0 IMPLICIT_PRECOMP_GEMM");
       CHECK(library.last_mode == each.mode);
       const int filled = channels == 8 ? 8 : each.format.element == ElementType::f32 ? 4 : 8;
       CHECK(library.input_dims == std::array<int, 4>{4, filled, 14, 14});
       CHECK(library.filter_dims[0] == (channels == 8 ? 16 : 8));
+      const CalledSample by_engine =
+          called_sample({.algorithm = ConvolutionAlgorithm::engine_0, .factors = each.factors}, edit);
+      CHECK(bind_called(fake, by_engine, options_for(LibraryUse::required)).call == "cuDNN 9.19.0 ENGINE_0");
     }
   }
   CHECK(library.live_objects == 0);

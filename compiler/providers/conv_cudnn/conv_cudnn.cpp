@@ -1,4 +1,5 @@
-// Convolutions by cuDNN: each of its forward algorithms is a candidate, with bias, residual and relu in the same call.
+// Convolutions by cuDNN: each of its forward algorithms is a candidate, and so are the engines of its graph API, with
+// bias, residual and relu in the same call.
 #include "compiler/providers/call_provider.h"
 
 namespace burin {
@@ -11,16 +12,18 @@ class ConvCudnn : public CallProvider {
  protected:
   bool is_for(const Task& task) const override { return is_called_convolution(task); }
 
-  // Of the general ones the one comes first that is fast most often.
+  // The one comes first that is general and fast most often.
   std::vector<CallAlgorithm> algorithms() const override {
     using enum ConvolutionAlgorithm;
-    return {implicit_precomp_gemm, implicit_gemm, winograd, winograd_nonfused, gemm, fft_tiling, fft, direct};
+    return {implicit_precomp_gemm, engine_0, engine_1,   engine_2, engine_3, implicit_gemm, winograd,
+            winograd_nonfused,     gemm,     fft_tiling, fft,      direct};
   }
 
-  // It has one of the algorithms for tensors whose channels are last.
-  bool may_serve(const CallAlgorithm& algorithm, const TensorFormat& format) const override {
-    return format.is_plain() ||
-           std::get<ConvolutionAlgorithm>(algorithm) == ConvolutionAlgorithm::implicit_precomp_gemm;
+  // It has one of the algorithms for tensors whose channels are last. Engines may round floats to TF32.
+  bool may_serve(const CallAlgorithm& algorithm, const TensorFormat& format, FactorType factors) const override {
+    const auto which = std::get<ConvolutionAlgorithm>(algorithm);
+    if (engine_number(which)) return factors != FactorType::f32;
+    return format.is_plain() || which == ConvolutionAlgorithm::implicit_precomp_gemm;
   }
 
   bool may_serve(const CallAlgorithm& algorithm, const ConvShape& shape) const override {
@@ -31,6 +34,10 @@ class ConvCudnn : public CallProvider {
     const bool is_fused_identity = (epilogue.bias || epilogue.residual) && !epilogue.function;
     switch (std::get<ConvolutionAlgorithm>(algorithm)) {
       case ConvolutionAlgorithm::implicit_precomp_gemm:
+      case ConvolutionAlgorithm::engine_0:
+      case ConvolutionAlgorithm::engine_1:
+      case ConvolutionAlgorithm::engine_2:
+      case ConvolutionAlgorithm::engine_3:
         return true;
       case ConvolutionAlgorithm::implicit_gemm:
       case ConvolutionAlgorithm::gemm:
