@@ -289,19 +289,24 @@ std::string task_key(const Task& task, const std::string& others) {
 
 namespace {
 
-// Names all that a choice depends on. `tuned`: what was measured; null: the models alone count.
-std::string choice_key(const Task& task, const CompileOptions& options, const TunedKernel* tuned) {
-  std::string measured;
-  if (tuned != nullptr) {
-    measured = fmt::format("{} {} {}", tuned->candidate.provider, tuned->candidate.estimate.us, tuned->candidate.plan);
+// What choose() goes by beside the models.
+std::string evidence_text(const Task& task, const CompileOptions& options) {
+  std::string text = is_laid_for_call(task, options) ? "laid for a call\n" : "";
+  if (const TunedKernel* tuned = find_tuned(options, task)) {
+    text += fmt::format("{} {} {}", tuned->candidate.provider, tuned->candidate.estimate.us, tuned->candidate.plan);
     for (const TuningCandidate& candidate : tuned->evidence.candidates) {
-      measured += fmt::format("\n{} {} {}", candidate.provider, candidate.us, candidate.plan);
+      text += fmt::format("\n{} {} {}", candidate.provider, candidate.us, candidate.plan);
     }
   }
+  return text;
+}
+
+// Names all that a choice depends on. `evidence`: what counts beside the models.
+std::string choice_key(const Task& task, const CompileOptions& options, const std::string& evidence) {
   // What is kept in memory alone is of no other program.
   const std::string program = options.cache->keeps_kernels() ? program_hash() : "";
   return content_hash({program, task_hash(task), options.kernels.all, options.kernels.of(task.name),
-                       options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan, measured,
+                       options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan, evidence,
                        zeros_text(task)});
 }
 
@@ -318,12 +323,12 @@ Choice found_or_chosen(const KernelCache& cache, const std::string& key, Choose 
 
 Choice cached_choice(const Task& task, const CompileOptions& options) {
   if (options.cache == nullptr) return choose(task, options);
-  return found_or_chosen(*options.cache, choice_key(task, options, find_tuned(options, task)),
+  return found_or_chosen(*options.cache, choice_key(task, options, evidence_text(task, options)),
                          [&] { return choose(task, options); });
 }
 
 double estimated_us(const Task& task, const CompileOptions& options) {
-  const std::string key = options.cache == nullptr ? "" : choice_key(task, options, nullptr);
+  const std::string key = options.cache == nullptr ? "" : choice_key(task, options, "");
   if (options.cache != nullptr && options.cache->is_impossible(key)) return std::numeric_limits<double>::infinity();
   const auto choose_it = [&] { return choose_by_models(task, options); };
   try {

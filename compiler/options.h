@@ -107,6 +107,8 @@ enum class FormatRule {
   careful,    // estimates decide, and of many images other formats than the usual ones must gain what models may be off
               // by
   estimated,  // estimates decide, and of many images others must gain a twentieth
+  libraries,  // convolutions that a library can be called for have their channels last, and are called; others have the
+              // usual ones
 };
 
 struct CompileOptions {

@@ -83,6 +83,19 @@ std::vector<const Provider*> with_models(const Task& task, const CompileOptions&
   return allowed;
 }
 
+// Calls of libraries that may do the task.
+std::vector<Candidate> calls_for(const Task& task, const CompileOptions& options) {
+  std::vector<Candidate> candidates;
+  if (!options.libraries) return candidates;
+  for (const Provider* provider : allowed_providers(task, options)) {
+    if (!provider->needs_measuring()) continue;
+    for (Candidate& candidate : provider->propose(task, {.count = kMaxUnmodelledCandidates})) {
+      candidates.push_back(std::move(candidate));
+    }
+  }
+  return candidates;
+}
+
 // All candidates, in the order of the providers. An error of one is the task's only where no other can do it.
 std::vector<Candidate> propose_all(const Task& task, const CompileOptions& options, const ProposeOptions& wanted,
                                    const std::vector<const Provider*>& allowed) {
@@ -316,6 +329,23 @@ FormatRule rule_of(const CompileOptions& options, int batch) {
   return found == options.format_rules.end() ? usual_rule(batch) : found->second;
 }
 
+// What convolutions read and write that a library can be called for with their channels last, by their names.
+std::map<std::string, OperatorFormats> formats_of_calls(const Network& network, const CompileOptions& options,
+                                                        int batch) {
+  std::map<std::string, OperatorFormats> formats;
+  for (const Operator& op : network.operators) {
+    const auto* convolution = std::get_if<Convolution>(&op.kind);
+    if (convolution == nullptr) continue;
+    const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
+    if (!has_free_layout(layer, options)) continue;
+    const Precision precision = options.precisions.of(layer.name);
+    const TensorFormat last = format_of(precision, is_half(precision) ? TensorLayout::nhwc8 : TensorLayout::nhwc4);
+    if (calls_for(task_of(op, layer, last, last, batch, options), options).empty()) continue;
+    formats[op.name] = {last, last};
+  }
+  return formats;
+}
+
 // Other formats must gain so much of what the usual ones of many images take: in networks the kernels of plain tensors
 // take some 1.3 times what their models say, beside those of lines (docs/experiments.md). Else estimates are off by
 // some percent.
@@ -485,15 +515,11 @@ std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& op
 }
 
 std::vector<Candidate> unmodelled_candidates(const Task& task, const CompileOptions& options) {
-  std::vector<Candidate> candidates;
-  if (!options.libraries || asked_kind(task, options) != kAutoKind) return candidates;
-  for (const Provider* provider : allowed_providers(task, options)) {
-    if (!provider->needs_measuring()) continue;
-    for (Candidate& candidate : provider->propose(task, {.count = kMaxUnmodelledCandidates})) {
-      candidates.push_back(std::move(candidate));
-    }
-  }
-  return candidates;
+  return asked_kind(task, options) == kAutoKind ? calls_for(task, options) : std::vector<Candidate>();
+}
+
+bool is_laid_for_call(const Task& task, const CompileOptions& options) {
+  return rule_of(options, task.batch) == FormatRule::libraries && has_channels_last(task.writes.layout);
 }
 
 Choice choice_of(const std::vector<Candidate>& candidates) {
@@ -515,6 +541,12 @@ Choice choice_of(const std::vector<Candidate>& candidates) {
 
 Choice choose(const Task& task, const CompileOptions& options) {
   if (const TunedKernel* tuned = tuned_for(task, options)) return measured_choice(task, *tuned);
+  if (is_laid_for_call(task, options)) {
+    // Nobody has said what it takes, so it is compared with nothing.
+    if (const std::vector<Candidate> calls = unmodelled_candidates(task, options); !calls.empty()) {
+      return choice_of(calls);
+    }
+  }
   return choose_by_models(task, options);
 }
 
@@ -575,10 +607,14 @@ Network in_formats(Network network, const CompileOptions& options, int batch) {
   if (network.separate || options.layout || rule_of(options, batch) == FormatRule::usual) {
     return in_usual_formats(std::move(network), options, batch);
   }
+  set_ends(network, options);
+  if (rule_of(options, batch) == FormatRule::libraries) {
+    const std::map<std::string, OperatorFormats> called = formats_of_calls(network, options, batch);
+    return formatted(std::move(network), options, batch, called);
+  }
   const FormatWays ways = [&](const Operator& op, const ConvLayer& layer) {
     return ways_of(op, layer, options, batch);
   };
-  set_ends(network, options);
   const FormatChoice choice = choose_formats(network, ways, options.jobs, format_times(options, batch));
   if (!choice.exact) {
     network.notes.push_back(fmt::format(

@@ -30,6 +30,10 @@ std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& op
 // name a provider (all_candidates() then has its).
 std::vector<Candidate> unmodelled_candidates(const Task& task, const CompileOptions& options);
 
+// Whether the rule of its batch size laid the task's tensors as a library's call reads them best (FormatRule): then
+// choose() takes that call where nothing was measured.
+bool is_laid_for_call(const Task& task, const CompileOptions& options);
+
 // The chosen candidate first, and what each provider's best would take.
 Choice choice_of(const std::vector<Candidate>& candidates);
 
@@ -37,8 +41,9 @@ Choice choice_of(const std::vector<Candidate>& candidates);
 // that was measured, those alone that were measured as well.
 std::vector<Candidate> alternatives(const Task& task, const CompileOptions& options, int count);
 
-// Goes by the estimates, or by measurements where there are any. Throws Error(unsupported) where no provider
-// can do the task, or where CompileOptions::kernels names one for it that cannot.
+// Goes by measurements where there are any, takes a call where is_laid_for_call() says so, and else goes by the
+// estimates. Throws Error(unsupported) where no provider can do the task, or where CompileOptions::kernels names one
+// for it that cannot.
 Choice choose(const Task& task, const CompileOptions& options);
 
 // The rivals of a task's kernel that was chosen by measurement, in their order, as they are for the task's tensors.
@@ -61,7 +66,8 @@ FormatRule usual_rule(int batch);
 
 // The graph as programs of a batch size have it, each tensor in its format: the inputs and outputs of a network as
 // CompileOptions::io says. What CompileOptions leave open follows from the batch, or is what the models expect to be
-// fastest, conversions counted (compiler/choose/format_choice.h), as the rule of the batch size says.
+// fastest, conversions counted (compiler/choose/format_choice.h), or is what libraries can be called on, as the rule of
+// the batch size says.
 Network in_formats(Network network, const CompileOptions& options, int batch);
 // The same where what is left open follows from the batch alone: in halves, eight images side by side where there are
 // as many and a provider computes so; for few images FP32, whose factors convolutions may round.

@@ -58,7 +58,8 @@ CompileResult tune_and_compile(const Network& network, CompileOptions options, c
   // A timer keeps the networks of its last call loaded, so that this one ends with the call.
   // What was calibrated is right in the formats that it was calibrated in.
   const bool is_calibrated = leaves_open(parse_precisions(settings.precision)) || !settings.calibration.empty();
-  TimedGraphs graphs = time_graphs(network, options, is_calibrated, watch.compiling, network_timer(options.archs));
+  const std::vector<FormatRule> rules = is_calibrated ? std::vector<FormatRule>() : rules_for(tune_options.providers);
+  TimedGraphs graphs = time_graphs(network, options, rules, watch.compiling, network_timer(options.archs));
   options.siblings_apart = std::move(graphs.apart);
   options.format_rules = std::move(graphs.formats);
   TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);

@@ -81,7 +81,7 @@ class Provider {
   virtual std::optional<Library> library() const { return std::nullopt; }
 
   // Whether it has no model: what its candidates take nobody says, so they are chosen by measurement, or where a person
-  // names the provider.
+  // names the provider, or where FormatRule::libraries has laid tensors for them.
   virtual bool needs_measuring() const { return false; }
 
   // Whether what its kernels take hangs on the zeros of the input: where Task::zeros does not say them, it is left out

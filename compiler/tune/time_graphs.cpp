@@ -11,6 +11,7 @@
 #include "compiler/compile.h"
 #include "compiler/network/passes.h"
 #include "compiler/program_graphs.h"
+#include "ir/call_providers.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -84,6 +85,8 @@ std::string name_of(FormatRule rule) {
       return "with tensors in the formats that its batch size suggests";
     case FormatRule::careful:
       return "with those that the models find clearly faster";
+    case FormatRule::libraries:
+      return "with those that calls of libraries read best";
     case FormatRule::estimated:
       break;
   }
@@ -91,11 +94,13 @@ std::string name_of(FormatRule rule) {
 }
 
 // The one of the usual rule is first; then come those of others whose tensors lie otherwise than those before.
-std::vector<Variant> in_each_format(const Network& network, const CompileOptions& options, int batch) {
+std::vector<Variant> in_each_format(const Network& network, const CompileOptions& options, int batch,
+                                    std::vector<FormatRule> rules) {
   std::vector<Variant> variants;
   std::vector<Network> known;
   const ProgramGraphs graphs = prepare_graphs(network, options);
-  for (const FormatRule rule : {usual_rule(batch), FormatRule::usual, FormatRule::careful, FormatRule::estimated}) {
+  rules.insert(rules.begin(), usual_rule(batch));
+  for (const FormatRule rule : rules) {
     CompileOptions ruled = options;
     ruled.format_rules[batch] = rule;
     Network formatted = in_formats(graphs.of(batch), ruled, batch);
@@ -110,7 +115,15 @@ std::vector<Variant> in_each_format(const Network& network, const CompileOptions
 
 }  // namespace
 
-TimedGraphs time_graphs(const Network& network, const CompileOptions& options, bool formats_are_fixed,
+std::vector<FormatRule> rules_for(const std::vector<std::string>& providers) {
+  std::vector<FormatRule> rules = {FormatRule::usual, FormatRule::careful, FormatRule::estimated};
+  // Of the libraries one can be told of such formats.
+  const auto is_called = [](const std::string& provider) { return library_of(provider) == Library::cudnn; };
+  if (providers.empty() || std::ranges::any_of(providers, is_called)) rules.push_back(FormatRule::libraries);
+  return rules;
+}
+
+TimedGraphs time_graphs(const Network& network, const CompileOptions& options, const std::vector<FormatRule>& rules,
                         const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time) {
   TimedGraphs result;
   if (network.separate || !options.asked_batches.empty() || options.chooses_together() || !options.makes_package()) {
@@ -126,8 +139,8 @@ TimedGraphs time_graphs(const Network& network, const CompileOptions& options, b
       if (best > 0) result.apart.insert(batch);
       of_batch = variants[best].options;
     }
-    if (formats_are_fixed) continue;
-    const std::vector<Variant> variants = in_each_format(network, of_batch, batch);
+    if (rules.empty()) continue;
+    const std::vector<Variant> variants = in_each_format(network, of_batch, batch, rules);
     if (variants.empty()) continue;
     if (const std::size_t best = timer.fastest(batch, variants, result.notes); best > 0) {
       result.formats[batch] = variants[best].options.format_rules.at(batch);

@@ -20,11 +20,15 @@ struct TimedGraphs {
   std::vector<std::string> notes;     // one for each comparison
 };
 
+// The rules whose formats are worth timing where the candidates of these providers alone are measured; where none is
+// named, those of all. Formats that calls read best are left out where no such call is measured.
+std::vector<FormatRule> rules_for(const std::vector<std::string>& providers);
+
 // For each batch size for which the models join some convolutions, the network is compiled with them and without, with
-// the kernels that the models choose, and both are timed in turns; and likewise in the formats of each rule, where they
-// are others, unless `formats_are_fixed`. `network`: as it was imported. Batch sizes of one graph for a range, networks
-// of layers by themselves, and those that cannot be timed stay as the models say.
-TimedGraphs time_graphs(const Network& network, const CompileOptions& options, bool formats_are_fixed,
+// the kernels that the models choose, and both are timed in turns; and likewise in the formats of each of the
+// rules, where they are others; without rules formats are fixed. `network`: as it was imported. Batch sizes of
+// one graph for a range, networks of layers by themselves, and those that cannot be timed stay as the models say.
+TimedGraphs time_graphs(const Network& network, const CompileOptions& options, const std::vector<FormatRule>& rules,
                         const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time);
 
 }  // namespace burin

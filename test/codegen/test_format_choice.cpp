@@ -10,6 +10,8 @@
 
 #include "compiler/choose/choose.h"
 #include "compiler/choose/format_choice.h"
+#include "compiler/kernel_cache.h"
+#include "compiler/program_tasks.h"
 #include "test/catch.h"
 #include "test/ir/small_network.h"
 
@@ -474,4 +476,126 @@ TEST_CASE("choose_formats: where tensors hang together in too many ways it has s
   const Network formatted = in_formats(network, options, 1);
   REQUIRE(formatted.notes.size() == 1);
   CHECK(formatted.notes.front().find("at batch 1 too many tensors hang together") != std::string::npos);
+}
+
+namespace {
+
+// Convolutions with a pool behind the first and a sum between the others; the last one has a function that no library
+// has.
+Network of_several_kinds() {
+  const auto layer = [](const std::string& name, bool residual = false) {
+    ConvLayer made = pointwise(name, residual, 64);
+    made.shape.epilogue.function = Elementwise{ElementFunction::relu};
+    return made;
+  };
+  GraphBuilder graph;
+  int y = graph.convolution(layer("a"), {graph.input({64, 28, 28})});
+  y = graph.add("pool", Pool{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}, {y});
+  y = graph.convolution(layer("c", true), {graph.convolution(layer("b"), {y}), y});
+  ConvLayer last = layer("d");
+  last.shape.epilogue.function = Elementwise{ElementFunction::sigmoid};
+  Network network = graph.finish({graph.convolution(last, {y})});
+  REQUIRE(verify(network) == std::vector<std::string>{});
+  return network;
+}
+
+CompileOptions for_calls(Precision precision, int batch) {
+  CompileOptions options;
+  options.archs = {"sm_90"};
+  options.precisions.all = precision;
+  options.format_rules[batch] = FormatRule::libraries;
+  return options;
+}
+
+// The operators, each with the format of what it writes: "a nhwc8, b nchw".
+std::string formats_of(const Network& network) {
+  std::string text;
+  for (const Operator& op : network.operators) {
+    if (std::holds_alternative<Convert>(op.kind)) continue;
+    const TensorFormat& made = network.tensors[static_cast<std::size_t>(op.output)].format;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", op.name, to_string(made.layout));
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "in_formats: convolutions that a library can be called for have their channels last, others the usual format") {
+  const std::map<std::pair<Precision, int>, std::string> expected = {
+      {{Precision::fp16, 1}, "a nhwc8, pool nhwc8, b nhwc8, c nhwc8, d nchw"},
+      {{Precision::bf16, 1}, "a nhwc8, pool nhwc8, b nhwc8, c nhwc8, d nchw"},
+      {{Precision::fp16, 8}, "a nhwc8, pool nhwc8, b nhwc8, c nhwc8, d n8c8hw"},
+      {{Precision::tf32, 1}, "a nhwc4, pool nhwc4, b nhwc4, c nhwc4, d nchw"},
+      {{Precision::tf32, 8}, "a nhwc4, pool nhwc4, b nhwc4, c nhwc4, d n4c8hw"},
+      {{Precision::fp32, 8}, "a nchw, pool nchw, b nchw, c nchw, d nchw"}};
+  for (const auto& [asked, formats] : expected) {
+    const auto& [precision, batch] = asked;
+    INFO(to_string(precision) << ", batch " << batch);
+    CompileOptions options = for_calls(precision, batch);
+    const Network formatted = in_formats(of_several_kinds(), options, batch);
+    CHECK(verify(formatted) == std::vector<std::string>{});
+    CHECK(formats_of(formatted) == formats);
+    const auto is_usual = [&] {
+      return has_same_formats(in_formats(of_several_kinds(), options, batch),
+                              in_usual_formats(of_several_kinds(), options, batch));
+    };
+    CHECK(is_usual() == (precision == Precision::fp32));
+    options.kernels.of_layers["b"] = "conv_baked";
+    CHECK_THAT(formats_of(in_formats(of_several_kinds(), options, batch)), !Contains("b nhwc"));
+    options.kernels.of_layers["b"] = "conv_cudnn";
+    CHECK(formats_of(in_formats(of_several_kinds(), options, batch)) == formats);
+    options.kernels.of_layers.clear();
+    options.libraries = false;
+    CHECK(is_usual());
+    options.libraries = true;
+    options.skip_dead_tiles = true;  // which no library does
+    CHECK(is_usual());
+    options.skip_dead_tiles = false;
+    options.format_rules.clear();
+    CHECK_THAT(formats_of(in_formats(of_several_kinds(), options, batch)), !Contains("nhwc"));
+  }
+}
+
+TEST_CASE("choose: a library is called in the formats that calls read best, but for what was measured") {
+  constexpr int kBatch = 8;
+  for (const auto& [precision, layout] :
+       {std::pair(Precision::tf32, TensorLayout::nhwc4), {Precision::fp16, TensorLayout::nhwc8}}) {
+    INFO(to_string(precision));
+    const ConvLayer layer = pointwise("a", false, 64);
+    const Operator op{.name = "a", .kind = Convolution{}, .inputs = {}, .output = 0};
+    const KernelCache cache;
+    CompileOptions options = for_calls(precision, kBatch);
+    options.cache = &cache;
+    const auto task_in = [&](const TensorFormat& format) {
+      return task_of(op, layer, format, format, kBatch, options);
+    };
+    const Task task = task_in(format_of(precision, layout));
+    const auto chosen = [&] {
+      const Choice choice = choose(task, options);
+      CHECK(cached_choice(task, options).candidate == choice.candidate);
+      return choice.candidate.provider;
+    };
+    CHECK(chosen() == "conv_cudnn");
+    // Estimates stay those of kernels with a model, whatever was asked before.
+    CHECK(choose_by_models(task, options).candidate.provider == "conv_warpgroup_rows");
+    CHECK(estimated_us(task, options) > 0);
+    CHECK(chosen() == "conv_cudnn");
+    CHECK(choose(task_in({}), options).candidate.provider != "conv_cudnn");
+
+    CompileOptions measured = options;
+    TunedKernel tuned{.layer = "a", .batch = kBatch, .candidate = choose_by_models(task, options).candidate};
+    tuned.candidate.estimate = {5, Estimate::Source::measured};
+    tuned.evidence.candidates.push_back({.provider = tuned.candidate.provider, .us = 5});
+    measured.tuned = {tuned};
+    std::swap(options, measured);
+    CHECK(chosen() == "conv_warpgroup_rows");
+    std::swap(options, measured);
+
+    options.libraries = false;
+    CHECK(choose(task, options).candidate.provider == "conv_warpgroup_rows");
+    options.libraries = true;
+    options.format_rules.clear();
+    CHECK(chosen() == "conv_warpgroup_rows");
+  }
 }

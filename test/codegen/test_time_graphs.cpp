@@ -1,6 +1,7 @@
 // Layers that the models join are left apart, and tensors lie in other formats, where the whole network is faster so.
 #include "compiler/tune/time_graphs.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -61,7 +62,7 @@ TEST_CASE("siblings: they stay apart for the batch sizes for which the network i
     timed.push_back(batch);
     return std::vector<double>{10.0, batch == 1 ? 9.95 : 8.0};  // half a percent is not worth a change
   };
-  const TimedGraphs siblings = time_graphs(two_siblings(), options, false, {}, time);
+  const TimedGraphs siblings = time_graphs(two_siblings(), options, rules_for({}), {}, time);
   CHECK(timed == std::vector<int>{1, 2});
   CHECK(siblings.apart == std::set<int>{2});
   REQUIRE(siblings.notes.size() == 2);
@@ -81,38 +82,38 @@ TEST_CASE("siblings: where nothing can be joined, or asked, nothing is timed") {
   };
   CompileOptions options = two_sizes();
   options.siblings = false;
-  CHECK(time_graphs(two_siblings(), options, false, {}, never).notes.empty());
+  CHECK(time_graphs(two_siblings(), options, rules_for({}), {}, never).notes.empty());
   options = two_sizes();
   options.asked_batches = {1, 2};
-  CHECK(time_graphs(two_siblings(), options, false, {}, never).notes.empty());
+  CHECK(time_graphs(two_siblings(), options, rules_for({}), {}, never).notes.empty());
   GraphBuilder graph;
   ConvShape shape;
   shape.in_channels = 16, shape.out_channels = 8;
   shape.in_h = shape.in_w = 8;
   const int output = graph.convolution(make_layer("alone", shape, 0.3), {graph.input({16, 8, 8}, "x")});
   const Network one = graph.finish({output});
-  CHECK(time_graphs(one, two_sizes(), false, {}, never).notes.empty());
+  CHECK(time_graphs(one, two_sizes(), rules_for({}), {}, never).notes.empty());
 }
 
 TEST_CASE("siblings: a network that cannot be timed stays as the models say") {
   const auto lost = [](std::span<const TimedProgram>, int) -> std::vector<double> {
     fail(ErrorKind::device, "cuMemAlloc: out of memory");
   };
-  const TimedGraphs siblings = time_graphs(two_siblings(), two_sizes(), false, {}, lost);
+  const TimedGraphs siblings = time_graphs(two_siblings(), two_sizes(), rules_for({}), {}, lost);
   CHECK(siblings.apart.empty());
   REQUIRE(siblings.notes.size() == 2);
   CHECK_THAT(siblings.notes[0], Contains("was not timed") && Contains("out of memory"));
   const auto broken = [](std::span<const TimedProgram>, int) -> std::vector<double> {
     fail(ErrorKind::internal, "broken");
   };
-  CHECK_THAT(BURIN_THROWN(internal, time_graphs(two_siblings(), two_sizes(), false, {}, broken)).text,
+  CHECK_THAT(BURIN_THROWN(internal, time_graphs(two_siblings(), two_sizes(), rules_for({}), {}, broken)).text,
              Contains("broken"));
 }
 
 namespace {
 
 // A first layer, which is better off in plain tensors, and one whose zeros lines ignore.
-Network in_tf32() {
+Network two_layers() {
   ConvShape shape;
   shape.in_channels = 16, shape.out_channels = 64;
   shape.in_h = shape.in_w = 28;
@@ -140,7 +141,7 @@ CompileOptions of_eight() {
 
 std::string formats_of(const CompileOptions& options) {
   std::string text;
-  for (const Activations& tensor : in_formats(in_tf32(), options, 8).tensors) {
+  for (const Activations& tensor : in_formats(two_layers(), options, 8).tensors) {
     text += (text.empty() ? "" : " ") + std::string(to_string(tensor.format.layout));
   }
   return text;
@@ -151,7 +152,7 @@ std::string formats_of(const CompileOptions& options) {
 TEST_CASE("formats: the rule that makes the whole network fastest is taken") {
   CompileOptions options = of_eight();
   std::map<FormatRule, std::string> texts;
-  for (const FormatRule rule : {FormatRule::careful, FormatRule::usual, FormatRule::estimated}) {
+  for (const FormatRule rule : rules_for({})) {
     options.format_rules[8] = rule;
     texts[rule] = formats_of(options);
   }
@@ -170,7 +171,7 @@ TEST_CASE("formats: the rule that makes the whole network fastest is taken") {
       us[1] = careful_us;
       return us;
     };
-    const TimedGraphs timed = time_graphs(in_tf32(), of_eight(), false, {}, time);
+    const TimedGraphs timed = time_graphs(two_layers(), of_eight(), rules_for({}), {}, time);
     REQUIRE(timed.notes.size() == 1);
     CHECK(timed.formats.size() == (careful_us < 9 ? 1 : 0));
     if (careful_us < 9) CHECK(timed.formats.at(8) == FormatRule::careful);
@@ -180,8 +181,80 @@ TEST_CASE("formats: the rule that makes the whole network fastest is taken") {
   const auto never = [](std::span<const TimedProgram>, int) -> std::vector<double> {
     throw std::logic_error("nothing is to be compared");
   };
-  CHECK(time_graphs(in_tf32(), of_eight(), true, {}, never).notes.empty());
+  CHECK(time_graphs(two_layers(), of_eight(), {}, {}, never).notes.empty());
   options = of_eight();
   options.layout = TensorLayout::nchw;
-  CHECK(time_graphs(in_tf32(), options, false, {}, never).notes.empty());
+  CHECK(time_graphs(two_layers(), options, rules_for({}), {}, never).notes.empty());
+}
+
+namespace {
+
+// The providers of a network's convolutions.
+std::set<std::string> convolution_providers(const TimedProgram& timed) {
+  std::set<std::string> names;
+  for (const Kernel& kernel : timed.package->manifest.kernels) {
+    if (kernel.layer) names.insert(kernel.provider);
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("formats: networks are timed with calls of libraries in the formats that these read best") {
+  for (const auto& [precision, layout] :
+       {std::pair(Precision::tf32, "nhwc4"), {Precision::fp16, "nhwc8"}, {Precision::bf16, "nhwc8"}}) {
+    INFO(to_string(precision));
+    CompileOptions options = of_eight();
+    options.precisions.all = precision;
+    const std::string usual = formats_of(options);
+    CHECK_THAT(usual, !Contains("nhwc"));
+    std::size_t without = 0;
+    const auto none_called = [&](std::span<const TimedProgram> programs, int) {
+      without = programs.size();
+      for (const TimedProgram& timed : programs) CHECK_FALSE(convolution_providers(timed).contains("conv_cudnn"));
+      return std::vector<double>(programs.size(), 10.0);
+    };
+    const auto called = [&](std::span<const TimedProgram> programs, int) {
+      CHECK(programs.size() == std::max<std::size_t>(without, 1) + 1);
+      for (const TimedProgram& timed : programs) {
+        CHECK(verify(*timed.package).empty());
+        const bool is_last = &timed == &programs.back();
+        CHECK(convolution_providers(timed).contains("conv_cudnn") == is_last);
+        if (is_last) CHECK(convolution_providers(timed).size() == 1);
+      }
+      std::vector<double> us(programs.size(), 10.0);
+      us.back() = 8.0;
+      return us;
+    };
+    // Neither without libraries nor where none of their calls is measured.
+    CompileOptions forbidden = options;
+    forbidden.libraries = false;
+    (void)time_graphs(two_layers(), forbidden, rules_for({}), {}, none_called);
+    (void)time_graphs(two_layers(), options, rules_for({"conv_warpgroup", "conv_cublas"}), {}, none_called);
+
+    const TimedGraphs timed = time_graphs(two_layers(), options, rules_for({}), {}, called);
+    REQUIRE(timed.notes.size() == 1);
+    CHECK_THAT(timed.notes[0], Contains("8.0 us with those that calls of libraries read best, as it is packed"));
+    REQUIRE(timed.formats.contains(8));
+    CHECK(timed.formats.at(8) == FormatRule::libraries);
+    options.format_rules = timed.formats;
+    CHECK(formats_of(options) == fmt::format("nchw {0} {0} nchw {0} nchw", layout));
+    options.libraries = false;
+    CHECK(formats_of(options) == usual);
+  }
+}
+
+TEST_CASE("formats: without a convolution that a library can be called for its rule changes nothing") {
+  CompileOptions options = of_eight();
+  options.format_rules[8] = FormatRule::libraries;
+  for (const bool is_elsewhere : {false, true}) {
+    // Calls are not for FP32, and burin's own code beside them is for sm_90 alone.
+    options.precisions.all = is_elsewhere ? Precision::fp16 : Precision::fp32;
+    options.archs = {is_elsewhere ? "sm_80" : "sm_90"};
+    const std::string formats = formats_of(options);
+    CHECK_THAT(formats, !Contains("nhwc"));
+    CompileOptions usual = options;
+    usual.format_rules[8] = FormatRule::usual;
+    CHECK(formats == formats_of(usual));
+  }
 }
