@@ -148,6 +148,23 @@ TEST_CASE("convolution of warpgroups: chunks that begin before the last one has 
   }
 }
 
+TEST_CASE("convolution of warpgroups: the first three candidates have sparse products and whole ones") {
+  for (const double density : {0.1, 0.5}) {
+    INFO("density " << density);
+    const OperatorCase edge = in_lines(warpgroup_layer(64, 64, 56, 3, 1, density), ElementType::f16);
+    const Network network = network_of(edge);
+    ProviderCheck check;
+    check.tuned_batch = 32;
+    const Task task = task_of(network, network.operators.back(), check);
+    const std::vector<Candidate> all = find_provider(kWarpgroupProvider)->propose(task, {.count = 100});
+    std::set<std::int64_t> products;
+    for (std::size_t i = 0; i < 3; ++i) products.insert(parse_template_plan(all.at(i).plan).integers.at("sparse"));
+    CHECK(products.size() == 2);
+    // The one that the models choose stays the first.
+    for (const Candidate& candidate : all) CHECK(all.front().estimate.us <= candidate.estimate.us);
+  }
+}
+
 TEST_CASE("convolution of warpgroups: FP16, and batches that fill no octet") {
   for (const int batch : {1, 7, 8, 9, 17}) {
     INFO("batch " << batch);

@@ -77,6 +77,7 @@ class WarpgroupSearch {
     std::vector<Found> found;
     for (const auto& [kind, best] : best_) found.push_back(best);
     std::ranges::stable_sort(found, {}, &Found::us);
+    try_both_soon(found);
     std::vector<WarpgroupTiles> result;
     for (const Found& each : found) result.push_back(each.tiles);
     return result;
@@ -87,6 +88,16 @@ class WarpgroupSearch {
     WarpgroupTiles tiles;
     double us = 0;
   };
+
+  // The model errs most between sparse products and whole ones: whoever measures a few finds the best of both.
+  static void try_both_soon(std::vector<Found>& found) {
+    constexpr std::ptrdiff_t kSoon = 2;
+    if (std::ssize(found) <= kSoon) return;
+    const auto soon = found.begin() + kSoon;
+    const auto other = std::find_if(
+        found.begin(), found.end(), [&](const Found& one) { return one.tiles.sparse != found.front().tiles.sparse; });
+    if (other != found.end() && other > soon) std::rotate(soon, other, other + 1);
+  }
 
   void try_part(const FilterPart& part) {
     tiles_.part_rows = part.rows;
