@@ -289,7 +289,7 @@ std::string task_key(const Task& task, const std::string& others) {
 
 namespace {
 
-// What choose() goes by beside the models.
+// Says what choose() goes by beside the models.
 std::string evidence_text(const Task& task, const CompileOptions& options) {
   std::string text = is_laid_for_call(task, options) ? "laid for a call\n" : "";
   if (const TunedKernel* tuned = find_tuned(options, task)) {

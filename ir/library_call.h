@@ -83,7 +83,8 @@ struct LibraryCall {
   FactorType factors = FactorType::f32;
   // Scratch memory that it may take at most; how much it does take, the library says for each batch.
   std::int64_t workspace_limit = std::int64_t{256} << 20;
-  // Bytes that the addresses of its tensors are multiples of, which cuBLASLt chooses by and cuDNN does not ask for.
+  // Bytes that the addresses of its tensors are multiples of, which cuBLASLt chooses by. cuDNN's engines are told what
+  // the kernel's tensors have, and its other algorithms do not ask.
   int alignment = kWordBytes;
 
   Library library() const {
@@ -102,7 +103,7 @@ std::string known_algorithms(Library library);
 // Whether the library can be told of tensors of the format: of float images in nchw, and cuDNN of those in nhwc4 and
 // nhwc8 as well.
 bool can_call_on(Library library, const TensorFormat& format);
-// The format of all tensors of a kernel with a call.
+// The format that all tensors of a kernel with a call have.
 TensorFormat called_format(const KernelForm& form);
 
 // All faults, each a sentence; empty where the library can be asked to compute the layer on tensors of this form, all

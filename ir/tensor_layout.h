@@ -63,7 +63,7 @@ constexpr int channels_together(TensorLayout layout) {
   return has_lines(layout) || has_places(layout) ? 8 : 1;
 }
 
-// Of so many channels, those that lie side by side, with what fills them up.
+// So many of as many channels lie side by side, what fills them up included.
 constexpr std::int64_t channels_side_by_side(TensorLayout layout, std::int64_t channels) {
   const int together = channels_together(layout);
   return has_channels_last(layout) ? (channels + together - 1) / together * together : together;

@@ -83,7 +83,7 @@ std::vector<const Provider*> with_models(const Task& task, const CompileOptions&
   return allowed;
 }
 
-// Calls of libraries that may do the task.
+// These are the calls of libraries that may do the task.
 std::vector<Candidate> calls_for(const Task& task, const CompileOptions& options) {
   std::vector<Candidate> candidates;
   if (!options.libraries) return candidates;
@@ -340,7 +340,11 @@ std::map<std::string, OperatorFormats> formats_of_calls(const Network& network, 
     if (!has_free_layout(layer, options)) continue;
     const Precision precision = options.precisions.of(layer.name);
     const TensorFormat last = format_of(precision, is_half(precision) ? TensorLayout::nhwc8 : TensorLayout::nhwc4);
-    if (calls_for(task_of(op, layer, last, last, batch, options), options).empty()) continue;
+    const Task task = task_of(op, layer, last, last, batch, options);
+    const auto can_call = [&](const Provider* provider) {
+      return provider->needs_measuring() && provider->can_do(task);
+    };
+    if (!options.libraries || std::ranges::none_of(allowed_providers(task, options), can_call)) continue;
     formats[op.name] = {last, last};
   }
   return formats;
@@ -519,7 +523,8 @@ std::vector<Candidate> unmodelled_candidates(const Task& task, const CompileOpti
 }
 
 bool is_laid_for_call(const Task& task, const CompileOptions& options) {
-  return rule_of(options, task.batch) == FormatRule::libraries && has_channels_last(task.writes.layout);
+  return options.libraries && rule_of(options, task.batch) == FormatRule::libraries &&
+         has_channels_last(task.writes.layout);
 }
 
 Choice choice_of(const std::vector<Candidate>& candidates) {

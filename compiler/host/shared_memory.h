@@ -70,7 +70,7 @@ class SharedMemory {
     value = word.value;
     return std::nullopt;
   }
-  // A thread has loaded the word for others of its warp, too, which load_as_well().
+  // A thread has loaded the word for others of its warp as well: they call load_as_well().
   void note_other_readers(std::uint32_t address) { words_[address / kWordBytes].reader = kManyReaders; }
   std::optional<std::string> load_as_well(std::uint32_t address, int thread, float& value) const {
     const std::uint32_t index = address / kWordBytes;

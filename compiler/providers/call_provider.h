@@ -45,7 +45,7 @@ class CallProvider : public Provider {
 // Those of cuBLASLt, in the order of its proposals.
 std::vector<CallAlgorithm> product_algorithms();
 
-// A convolution whose sums are FP32, without activity maps.
+// Whether it is a convolution whose sums are FP32, without activity maps.
 bool is_called_convolution(const Task& task);
 
 }  // namespace burin

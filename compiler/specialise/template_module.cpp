@@ -38,7 +38,7 @@ const Number& value_of(const std::map<std::string, Number>& values, llvm::String
 
 // Where a place has several channels of a pixel, what works place by place takes those for one.
 std::int64_t channels_of_place(TensorLayout layout) { return has_places(layout) ? channels_together(layout) : 1; }
-// Of a tensor that does not say what its words are, nobody asks.
+// Nobody asks for those of a tensor that does not say what its words are.
 std::int64_t places_together(const KernelTensor& tensor) {
   const TensorLayout layout = tensor.layout;
   return std::max<std::int64_t>(1, channels_side_by_side(layout, tensor.channels) / channels_of_place(layout));

@@ -117,7 +117,7 @@ std::vector<Variant> in_each_format(const Network& network, const CompileOptions
 
 std::vector<FormatRule> rules_for(const std::vector<std::string>& providers) {
   std::vector<FormatRule> rules = {FormatRule::usual, FormatRule::careful, FormatRule::estimated};
-  // Of the libraries one can be told of such formats.
+  // One of the libraries can be told of such formats.
   const auto is_called = [](const std::string& provider) { return library_of(provider) == Library::cudnn; };
   if (providers.empty() || std::ranges::any_of(providers, is_called)) rules.push_back(FormatRule::libraries);
   return rules;

@@ -80,8 +80,9 @@ KernelMemory memory_of(const Kernel& kernel, const std::optional<std::string>& a
   if (const KernelTensor* weights = kernel.form.find(TensorRole::weights)) {
     memory.weight_bytes = weights->run_words * kWordBytes;
   }
-  if (kernel.call)
+  if (kernel.call) {
     memory.library_bytes = library_bytes(*kernel.call, kernel.called_shape(), called_format(kernel.form));
+  }
   return memory;
 }
 

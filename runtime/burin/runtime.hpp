@@ -129,14 +129,15 @@ constexpr int bytes_of(Element element) { return element == Element::f32 ? 4 : 2
 // of a pixel, or so many images, lie side by side:
 //   image / images_together, channel / channels_together, row, column, channel % channels_together,
 //   image % images_together
-// and the last block of channels, and the last group of images, are filled up with values that mean nothing. Where
-// channels and images lie side by side ("n8c8hw"), whoever writes a tensor fills up its channels with zeros: kernels
-// multiply them with zeros, which NaN and infinity would not survive.
+// and the last block of channels, and the last group of images, are filled up with values that mean nothing. But for
+// "nchw4", whoever writes a tensor fills up its channels with zeros: kernels multiply them with zeros, which NaN and
+// infinity would not survive.
 struct ImageShape {
   int channels = 0, height = 0, width = 0;
-  int channels_together = 1;      // 1; 4: "nchw4"; 8: "n8c8hw"
+  // 1; 4: "nchw4"; 8: "n8c8hw", "nchw8", "n4c8hw"; all, rounded up to a multiple of 8 or 4: "nhwc8", "nhwc4"
+  int channels_together = 1;
   int alignment = sizeof(float);  // bytes: what the tensor's address must be a multiple of
-  int images_together = 1;        // 1; of f16 and bf16, 2 ("n2chw") or 8 ("n8c8hw")
+  int images_together = 1;        // 1; of f16 and bf16, 2 ("n2chw") or 8 ("n8c8hw"); of f32 4 ("n4c8hw")
   Element element = Element::f32;
   // Where it is a slice of a larger tensor, elements from one image, or group of images that lie side by side, to the
   // next; else 0.

@@ -31,8 +31,6 @@ class CudnnHandle : public LibraryHandle, public std::enable_shared_from_this<Cu
   const CudnnLibrary& library() const { return library_; }
   const CudnnTable& table() const { return library_.table(); }
   const DeviceState& device() const { return device_; }
-  // What descriptors are told. Calls take it from with_stream() and with_handle().
-  CudnnObject object() const { return handle_; }
 
   // Calls `work` with the handle, for which the context is current and the stream is set.
   template <typename Work>

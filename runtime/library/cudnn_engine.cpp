@@ -1,5 +1,6 @@
 #include "runtime/library/cudnn_engine.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -34,7 +35,7 @@ class FusedGraphBuilder {
   }
 
   // The graph of the convolution and what follows it: bias, then residual, then relu.
-  CudnnObject build(const CudnnHandle& handle, bool bias, bool residual, bool relu) {
+  CudnnObject build(CudnnObject opened, bool bias, bool residual, bool relu) {
     const ConvShape& shape = problem_.shape;
     const Extents output = {problem_.batch, shape.out_channels, shape.conv_h(), shape.conv_w()};
     int left = (bias ? 1 : 0) + (residual ? 1 : 0) + (relu ? 1 : 0);
@@ -49,10 +50,9 @@ class FusedGraphBuilder {
     if (residual) then(CudnnPointwise::add, &tensor(kResidual, output, problem_.residual_pitch));
     if (relu) then(CudnnPointwise::relu, nullptr);
     const CudnnNode& graph = add(CudnnNodeKind::graph);
-    const CudnnObject opened = handle.object();
     graph.set(CudnnAttribute::graph_handle, CudnnAttributeType::handle, 1, &opened);
-    graph.set(CudnnAttribute::graph_operations, CudnnAttributeType::node,
-              static_cast<std::int64_t>(operations_.size()), operations_.data());
+    graph.set(CudnnAttribute::graph_operations, CudnnAttributeType::node, static_cast<std::int64_t>(operations_.size()),
+              operations_.data());
     graph.finalize();
     return graph.object();
   }
@@ -145,8 +145,7 @@ CudnnNode::CudnnNode(CudnnNode&& other) noexcept
     : table_(other.table_), object_(std::exchange(other.object_, nullptr)) {}
 
 void CudnnNode::set(CudnnAttribute attribute, CudnnAttributeType type, std::int64_t count, const void* values) const {
-  check_cudnn(*table_,
-              table_->backend_set(object_, static_cast<int>(attribute), static_cast<int>(type), count, values),
+  check_cudnn(*table_, table_->backend_set(object_, static_cast<int>(attribute), static_cast<int>(type), count, values),
               "cudnnBackendSetAttribute", fmt::format("of attribute {}", static_cast<int>(attribute)));
 }
 void CudnnNode::set(CudnnAttribute attribute, std::int64_t value) const {
@@ -163,9 +162,7 @@ void CudnnNode::set(CudnnAttribute attribute, const CudnnNode& node) const {
   set(attribute, CudnnAttributeType::node, 1, &object);
 }
 
-void CudnnNode::finalize() const {
-  check_cudnn(*table_, table_->backend_finalize(object_), "cudnnBackendFinalize");
-}
+void CudnnNode::finalize() const { check_cudnn(*table_, table_->backend_finalize(object_), "cudnnBackendFinalize"); }
 
 bool CudnnNode::can_finalize() const { return table_->backend_finalize(object_) == kCudnnSuccess; }
 
@@ -177,12 +174,22 @@ CudnnEngine::CudnnEngine(std::shared_ptr<const CudnnHandle> handle, const CudnnP
   has_bias_ = problem.with_epilogue && epilogue.bias;
   has_residual_ = problem.with_epilogue && epilogue.residual;
   const bool relu = problem.with_epilogue && is_relu(epilogue.function);
-  const ContextScope scope(handle_->device());
-  graph_ = FusedGraphBuilder(handle_->table(), problem, nodes_).build(*handle_, has_bias_, has_residual_, relu);
-  choose(number);
+  // Others may use the handle, whose turn is another time.
+  handle_->with_handle([&](CudnnObject opened) {
+    graph_ = FusedGraphBuilder(handle_->table(), problem, nodes_).build(opened, has_bias_, has_residual_, relu);
+    choose(opened, number);
+    return kCudnnSuccess;
+  });
 }
 
-void CudnnEngine::choose(int number) {
+CudnnEngine::~CudnnEngine() {
+  release_in_context(handle_->device(), [&](const DriverTable&) {
+    plan_.reset();
+    nodes_.clear();
+  });
+}
+
+void CudnnEngine::choose(CudnnObject opened, int number) {
   const CudnnTable& table = handle_->table();
   CudnnNode proposals(table, CudnnNodeKind::heuristics);
   proposals.set(CudnnAttribute::heuristics_graph, CudnnAttributeType::node, 1, &graph_);
@@ -198,11 +205,11 @@ void CudnnEngine::choose(int number) {
               table.backend_get(proposals.object(), static_cast<int>(CudnnAttribute::heuristics_results),
                                 static_cast<int>(CudnnAttributeType::node), kMostProposals, &count, objects.data()),
               "cudnnBackendGetAttribute", "of the proposed engines");
+  count = std::min<std::int64_t>(count, kMostProposals);  // it may count those for which there was no place
   int usable = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     CudnnNode& choice = choices.at(static_cast<std::size_t>(i));
     auto plan = std::make_unique<CudnnNode>(table, CudnnNodeKind::plan);
-    const CudnnObject opened = handle_->object();
     plan->set(CudnnAttribute::plan_handle, CudnnAttributeType::handle, 1, &opened);
     plan->set(CudnnAttribute::plan_engine, choice);
     if (!plan->can_finalize() || usable++ < number) continue;
@@ -230,14 +237,15 @@ void CudnnEngine::enqueue(CUstream_st* stream, const CudnnPointers& pointers) co
   };
   if (has_bias_) add(kBias, pointers.bias);
   if (has_residual_) add(kResidual, pointers.residual);
-  const CudnnNode pack(table, CudnnNodeKind::pointers);
-  pack.set(CudnnAttribute::pointers_ids, ids);
-  pack.set(CudnnAttribute::pointers_places, CudnnAttributeType::pointer, static_cast<std::int64_t>(places.size()),
-           places.data());
-  pack.set(CudnnAttribute::pointers_workspace, CudnnAttributeType::pointer, 1, &pointers.workspace);
-  pack.finalize();
-  const CudnnStatus status = handle_->with_stream(
-      stream, [&](CudnnObject handle) { return table.backend_execute(handle, plan_->object(), pack.object()); });
+  const CudnnStatus status = handle_->with_stream(stream, [&](CudnnObject handle) {
+    const CudnnNode pack(table, CudnnNodeKind::pointers);
+    pack.set(CudnnAttribute::pointers_ids, ids);
+    pack.set(CudnnAttribute::pointers_places, CudnnAttributeType::pointer, static_cast<std::int64_t>(places.size()),
+             places.data());
+    pack.set(CudnnAttribute::pointers_workspace, CudnnAttributeType::pointer, 1, &pointers.workspace);
+    pack.finalize();
+    return table.backend_execute(handle, plan_->object(), pack.object());
+  });
   check_cudnn(table, status, "cudnnBackendExecute");
 }
 

@@ -42,6 +42,9 @@ class CudnnEngine {
   // The engine of that number among the proposed ones that can be had, the best by cuDNN's own estimate first. Throws
   // Error(device) where there are not as many.
   CudnnEngine(std::shared_ptr<const CudnnHandle> handle, const CudnnProblem& problem, int number);
+  ~CudnnEngine();
+  CudnnEngine(const CudnnEngine&) = delete;
+  CudnnEngine& operator=(const CudnnEngine&) = delete;
 
   const CudnnHandle& handle() const { return *handle_; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
@@ -49,7 +52,7 @@ class CudnnEngine {
   void enqueue(CUstream_st* stream, const CudnnPointers& pointers) const;
 
  private:
-  void choose(int number);
+  void choose(CudnnObject opened, int number);
 
   std::shared_ptr<const CudnnHandle> handle_;
   bool has_bias_ = false, has_residual_ = false;

@@ -593,7 +593,7 @@ TEST_CASE("choose: a library is called in the formats that calls read best, but 
     std::swap(options, measured);
 
     options.libraries = false;
-    CHECK(choose(task, options).candidate.provider == "conv_warpgroup_rows");
+    CHECK(chosen() == "conv_warpgroup_rows");
     options.libraries = true;
     options.format_rules.clear();
     CHECK(chosen() == "conv_warpgroup_rows");

@@ -42,7 +42,7 @@ TensorFormat format_in(TensorLayout layout, FactorType factors) {
 RowFormats formats_of(const Ends& ends, FactorType factors) {
   const auto in_halves = [&](TensorLayout layout) { return format_in(layout, factors).element != ElementType::f32; };
   return {.factors = factors,
-          .reads_places = in_halves(ends.input),
+          .reads_halves = in_halves(ends.input),
           .writes_places = ends.output != nchw,
           .writes_halves = in_halves(ends.output)};
 }
@@ -350,8 +350,10 @@ TEST_CASE("convolution of few images on warpgroups: pools that filter, as depthw
       add_filters(layer, window, drawn, functions[drawn % 3]);
       REQUIRE(verify(layer).empty());
       const GroupRowsCase of(layer, kFactorsOfGroups[drawn % 3], 2);
-      // And in places, which eight rows make together.
-      const GroupRowsCase places(layer, FactorType::f16, 1, {size != 33 ? nchw8 : nchw, nchw8});
+      // And in places, which eight rows make together, or four.
+      constexpr Ends kFiltered[] = {{nchw8, nchw8}, {nhwc8, nhwc8}, {nhwc4, nhwc4}};
+      const Ends ends = size == 33 ? Ends{nchw, nchw8} : kFiltered[drawn % 3];
+      const GroupRowsCase places(layer, ends.output == nhwc4 ? FactorType::tf32 : FactorType::f16, 1, ends);
       for (const GroupRowsCase& each : {of, places}) {
         int checked = 0;
         for (const Candidate& candidate : each.propose({.count = size > 14 ? 2 : 4})) {

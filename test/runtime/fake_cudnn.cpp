@@ -27,6 +27,8 @@ struct Object {
   std::map<int, std::vector<std::int64_t>> told;  // integers
   std::map<int, std::vector<void*>> objects;      // other objects, and addresses
   int engine = 0;                                 // of a choice
+  bool finalized = false;
+  std::vector<float> factors;
 };
 
 FakeCudnnState state;
@@ -175,9 +177,9 @@ int run_plain(FakeCudnnState::Plain& plain, void* handle, void* input, const voi
 
 // ---- the graph API
 
-constexpr int kConvolutionForward = 10, kPlan = 5, kEngineChoice = 3;
+constexpr int kConvolution = 1, kConvolutionForward = 10, kPlan = 5, kEngineChoice = 3;
 constexpr int kDataType = 1, kBoolean = 2, kInt64 = 3, kFloatType = 4, kConvolutionMode = 7, kHeurMode = 8;
-constexpr int kPointwiseMode = 14;
+constexpr int kPointwiseMode = 14, kNode = 15;
 constexpr int kPointwiseAdd = 0;
 
 const std::vector<std::int64_t>& told(void* object, int attribute) { return at(object).told.at(attribute); }
@@ -324,12 +326,16 @@ int cudnnBackendCreateDescriptor(int kind, void** object) {
 }
 int cudnnBackendDestroyDescriptor(void* object) { return destroy(object); }
 int cudnnBackendFinalize(void* object) {
+  at(object).finalized = true;
+  if (at(object).kind == kConvolutionForward && at(object).factors != std::vector<float>{1, 0}) return kNotSupported;
+  if (at(object).kind == kConvolution && told(object, 104) != told(object, 105)) return kNotSupported;
   if (at(object).kind != kPlan) return kSuccess;
   const auto engine = static_cast<std::size_t>(at(other(object, 401)).engine);
   return state.engines.at(engine).refuses == FakeCudnnState::Refuses::workspace_query ? kNotSupported : kSuccess;
 }
 int cudnnBackendSetAttribute(void* object, int attribute, int type, std::int64_t count, const void* values) {
   const auto number = static_cast<std::size_t>(count);
+  if (at(object).finalized) return kExecutionFailed;
   switch (type) {
     case kInt64: {
       const auto* integers = static_cast<const std::int64_t*>(values);
@@ -346,9 +352,15 @@ int cudnnBackendSetAttribute(void* object, int attribute, int type, std::int64_t
       at(object).told[attribute] = {*static_cast<const bool*>(values) ? 1 : 0};
       return kSuccess;
     case kFloatType:
+      at(object).factors.push_back(*static_cast<const float*>(values));
       return kSuccess;
     default: {
       auto* const* objects = static_cast<void* const*>(values);
+      // Engines are told of by whoever proposes them, which has to have been finalized.
+      const bool is_node = type == kNode && at(object).kind != kPlan;
+      if (is_node && std::any_of(objects, objects + number, [](void* node) { return !at(node).finalized; })) {
+        return kExecutionFailed;
+      }
       at(object).objects[attribute] = {objects, objects + number};
       return kSuccess;
     }
@@ -362,8 +374,8 @@ int cudnnBackendGetAttribute(void* object, int attribute, int, std::int64_t most
     *count = 1;
     return kSuccess;
   }
-  *count = std::min(most, static_cast<std::int64_t>(state.engines.size()));
-  for (int i = 0; i < *count; ++i) {
+  *count = static_cast<std::int64_t>(state.engines.size());
+  for (int i = 0; i < std::min(most, *count); ++i) {
     Object& choice = at(static_cast<void**>(values)[i]);
     if (choice.kind != kEngineChoice) return kExecutionFailed;
     choice.engine = i;
@@ -382,6 +394,15 @@ int cudnnBackendExecute(void* handle, void* plan, void* pack) {
   std::map<std::int64_t, void*> places;
   for (std::size_t i = 0; i < told(pack, 1000).size(); ++i) {
     places[told(pack, 1000)[i]] = at(pack).objects.at(1001).at(i);
+  }
+  // All that is memory has a place, and nothing else.
+  for (void* operation : at(other(choice, 201)).objects.at(801)) {
+    for (const int attribute : {703, 704, 705, 751, 752, 753}) {
+      const auto found = at(operation).objects.find(attribute);
+      if (found == at(operation).objects.end()) continue;
+      void* tensor = found->second.at(0);
+      if (at(tensor).told.contains(907) == places.contains(told(tensor, 906).at(0))) return kExecutionFailed;
+    }
   }
   constexpr std::int64_t kInput = 1, kWeights = 2, kOutput = 5;
   state.too_small_workspace |= wanted.workspace_bytes > 0 && other(pack, 1003) == nullptr;

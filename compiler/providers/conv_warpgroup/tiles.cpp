@@ -94,8 +94,8 @@ class WarpgroupSearch {
     constexpr std::ptrdiff_t kSoon = 2;
     if (std::ssize(found) <= kSoon) return;
     const auto soon = found.begin() + kSoon;
-    const auto other = std::find_if(
-        found.begin(), found.end(), [&](const Found& one) { return one.tiles.sparse != found.front().tiles.sparse; });
+    const auto other = std::find_if(found.begin(), found.end(),
+                                    [&](const Found& one) { return one.tiles.sparse != found.front().tiles.sparse; });
     if (other != found.end() && other > soon) std::rotate(soon, other, other + 1);
   }
 

@@ -25,7 +25,7 @@ RowFormats formats_of(const Task& task) {
   const KernelTensor &input = task.reads[0], &output = task.writes;
   const auto in_halves = [](const KernelTensor& tensor) { return tensor.element != ElementType::f32; };
   return {.factors = multiplied_type(task),
-          .reads_places = has_places(input.layout) && in_halves(input),
+          .reads_halves = has_places(input.layout) && in_halves(input),
           .writes_places = has_places(output.layout),
           .writes_halves = in_halves(output)};
 }

@@ -716,15 +716,15 @@ BURIN_DEVICE void store_filtered_places(const Tile& tile, u32 thread, float* out
 BURIN_DEVICE void store_filtered(const Tile& tile, u32 thread, float* output) {
   const u32 windows = windows_of_thread(), strips = strips_of(windows),
             strips_at_once = at_most(strips, block_threads());
-  const u32 channels_at_once = block_threads() / strips_at_once, rows = existing_rows();
-  if (thread >= channels_at_once * strips_at_once) return;
+  const u32 rows_at_once = block_threads() / strips_at_once, rows = existing_rows();
+  if (thread >= rows_at_once * strips_at_once) return;
 #pragma nounroll
   for (u32 number = thread % strips_at_once; number < strips; number += strips_at_once) {
     const Strip strip = {number / stored_cols() * windows, number % stored_cols()};
     const u32 y = tile.out_row + strip.first, x = tile.out_col + strip.col;
     if (x >= static_cast<u32>(out_cols())) continue;
 #pragma unroll 2
-    for (u32 row = thread / strips_at_once; row < rows; row += channels_at_once) {
+    for (u32 row = thread / strips_at_once; row < rows; row += rows_at_once) {
       const u32 of_block = first_row_of_share() + row;
       const Filter filter = load_filter(row);
       const Patch patch = load_patch(tile, strip, windows, of_block);

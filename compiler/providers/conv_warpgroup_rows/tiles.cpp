@@ -41,7 +41,7 @@ int planes_of_axis(int kernel, int dilation, int stride) {
 
 int thread_registers(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
   constexpr int kOthersOfThread = 48;
-  const int staged = tiles.formats.reads_places ? 0 : tiles.items * tiles.place_channels();
+  const int staged = tiles.formats.reads_halves ? 0 : tiles.items * tiles.place_channels();
   return tiles.octets(shape) * 4 + staged + kOthersOfThread;
 }
 
@@ -122,7 +122,7 @@ class WarpgroupRowSearch {
         while (tiles_.buffers > 2 && tiles_.shared_bytes(shape_) > arch_.max_shared_per_block) --tiles_.buffers;
         const std::int64_t places = tiles_.staged_bytes(shape_) / kPlaceBytes;
         const auto all = static_cast<int>(std::min<std::int64_t>(ceil_div(places, tiles_.threads()), kMostStagedItems));
-        if (tiles_.formats.reads_places) {  // which are copied, however many a thread has
+        if (tiles_.formats.reads_halves) {  // which are copied, however many a thread has
           tiles_.items = 1;
           consider();
           continue;
@@ -273,7 +273,7 @@ double moved_bytes(const RowFormats& formats, const ConvShape& shape, int batch)
   const double written =
       static_cast<double>(shape.output_elements() + (shape.epilogue.residual ? shape.conv_elements() : 0));
   const auto bytes = [](bool halves) { return halves ? kWordBytes / 2 : kWordBytes; };
-  return batch * (static_cast<double>(shape.input_elements()) * bytes(formats.reads_places) +
+  return batch * (static_cast<double>(shape.input_elements()) * bytes(formats.reads_halves) +
                   written * bytes(formats.writes_halves));
 }
 
@@ -327,7 +327,7 @@ Staging staging_of(const WarpgroupRowTiles& tiles, double places) {
   // Of 32 places: turns of the loop, whether there is something to stage or not; the loads. In TF32 there are half as
   // many. Of a thread's batch of them.
   constexpr double kTurnClocks = 21.7, kPlaceClocks = 32.7, kBatchLatency = 427, kTf32Share = 0.69;
-  if (tiles.formats.reads_places) return {places / kWarpSize * kCopyClocks, 0};
+  if (tiles.formats.reads_halves) return {places / kWarpSize * kCopyClocks, 0};
   const double batches = std::ceil(places / (tiles.items * tiles.threads()));
   const double share = tiles.formats.factors == FactorType::tf32 ? kTf32Share : 1;
   return {batches * tiles.items * tiles.threads() / kWarpSize * kTurnClocks * (0.3 + 0.7 * share) +
@@ -338,7 +338,7 @@ Staging staging_of(const WarpgroupRowTiles& tiles, double places) {
 // What the weights of a chunk come late, in the mean: they are asked for two chunks after their buffer's last ones
 // were.
 double late_weights(const WarpgroupRowTiles& tiles, double chunks, double chunk_clocks, double intake_clocks) {
-  if (!tiles.formats.reads_places || chunks <= tiles.buffers) return 0;
+  if (!tiles.formats.reads_halves || chunks <= tiles.buffers) return 0;
   const double late = std::max(0.0, intake_clocks - (tiles.buffers - 2) * chunk_clocks) / (tiles.buffers - 1);
   return late * (chunks - tiles.buffers) / (chunks - 1);
 }
@@ -346,7 +346,7 @@ double late_weights(const WarpgroupRowTiles& tiles, double chunks, double chunk_
 }  // namespace
 
 double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
-  const RowClocks& clocks = tiles.formats.reads_places ? kClocksOfPlaces : kClocksOfFloats;
+  const RowClocks& clocks = tiles.formats.reads_halves ? kClocksOfPlaces : kClocksOfFloats;
   constexpr double kWithResidual = 3;  // what is stored, and the residual with it
   const int at_once =
       tiles.cluster == 1 ? arch.multiprocessors : arch.clustered_blocks.at(static_cast<std::size_t>(tiles.cluster) - 1);

@@ -15,7 +15,7 @@ namespace burin {
 // What its tensors are: FP32 in planes; places of the halves that are multiplied, which are copied; or places of FP32.
 struct RowFormats {
   FactorType factors = FactorType::f16;
-  bool reads_places = false;                          // of halves
+  bool reads_halves = false;                          // in places, which are copied as they are
   bool writes_places = false, writes_halves = false;  // a residual is as what is written
 };
 
@@ -35,7 +35,7 @@ struct WarpgroupRowTiles {
   int place_channels() const { return 16 / bytes_of(formats.factors); }
   // Chunks whose activations have a place: one is multiplied, one or two are filled, and one's products may not have
   // ended.
-  int staged_chunks() const { return formats.reads_places ? 4 : 3; }
+  int staged_chunks() const { return formats.reads_halves ? 4 : 3; }
   int step_channels() const { return 2 * place_channels(); }
   int groups() const { return row_groups * pixel_groups; }
   int threads() const;

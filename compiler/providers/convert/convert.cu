@@ -220,7 +220,7 @@ BURIN_DEVICE ConvertedPlace converted_place(u32 number) {
   const u32 pixel = group % groups * kSidePixels + number / kSidePlaces % kSidePixels;
   return {of_pixel, pixel, of_pixel < pixel_places() && pixel < static_cast<u32>(plane())};
 }
-// The channels of a place: in halves, two share a word.
+// A place has these channels; in halves, two share a word.
 BURIN_DEVICE Values place_of_channels(const float (&x)[kMostPlaceChannels]) {
   if (places_floats()) return {{x[0], x[1], x[2], x[3]}, {}};
   return {{x[0], x[2], x[4], x[6]}, {x[1], x[3], x[5], x[7]}};
