@@ -57,8 +57,12 @@ void check_assembled(const OperatorCase& sample, int batch, const std::string& a
 }  // namespace
 
 TEST_CASE("assembled templates: the largest of real networks") {
+  int number = 0;
   for (const OperatorCase& sample : network_cases()) {
-    for (const int batch : {1, 32}) check_assembled(sample, batch, "sm_90");
+    ++number;
+    for (const int batch : {1, 32}) {
+      if (is_taken(number++, 2)) check_assembled(sample, batch, "sm_90");
+    }
   }
 }
 
@@ -231,8 +235,9 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
     INFO(describe(function));
     OperatorCase sample = convolution_case("warpgroup", 128, 128, 14, 3, 1, 1, 0.3, true, 1);
     sample.layer->shape.epilogue.function = function;
-    CHECK(check_group_products({sample, FactorType::f16}, *ptxas, 1) == 1);
-    CHECK(check_group_products({sample, FactorType::tf32}, *ptxas, 1) == 1);
+    const auto number = static_cast<int>(i);
+    if (is_taken(number, 2)) CHECK(check_group_products({sample, FactorType::f16}, *ptxas, 1) == 1);
+    if (is_taken(number + 1, 2)) CHECK(check_group_products({sample, FactorType::tf32}, *ptxas, 1) == 1);
   }
 }
 
