@@ -83,19 +83,6 @@ std::vector<const Provider*> with_models(const Task& task, const CompileOptions&
   return allowed;
 }
 
-// These are the calls of libraries that may do the task.
-std::vector<Candidate> calls_for(const Task& task, const CompileOptions& options) {
-  std::vector<Candidate> candidates;
-  if (!options.libraries) return candidates;
-  for (const Provider* provider : allowed_providers(task, options)) {
-    if (!provider->needs_measuring()) continue;
-    for (Candidate& candidate : provider->propose(task, {.count = kMaxUnmodelledCandidates})) {
-      candidates.push_back(std::move(candidate));
-    }
-  }
-  return candidates;
-}
-
 // All candidates, in the order of the providers. An error of one is the task's only where no other can do it.
 std::vector<Candidate> propose_all(const Task& task, const CompileOptions& options, const ProposeOptions& wanted,
                                    const std::vector<const Provider*>& allowed) {
@@ -333,6 +320,7 @@ FormatRule rule_of(const CompileOptions& options, int batch) {
 std::map<std::string, OperatorFormats> formats_of_calls(const Network& network, const CompileOptions& options,
                                                         int batch) {
   std::map<std::string, OperatorFormats> formats;
+  if (!options.libraries) return formats;
   for (const Operator& op : network.operators) {
     const auto* convolution = std::get_if<Convolution>(&op.kind);
     if (convolution == nullptr) continue;
@@ -344,8 +332,7 @@ std::map<std::string, OperatorFormats> formats_of_calls(const Network& network, 
     const auto can_call = [&](const Provider* provider) {
       return provider->needs_measuring() && provider->can_do(task);
     };
-    if (!options.libraries || std::ranges::none_of(allowed_providers(task, options), can_call)) continue;
-    formats[op.name] = {last, last};
+    if (std::ranges::any_of(allowed_providers(task, options), can_call)) formats[op.name] = {last, last};
   }
   return formats;
 }
@@ -519,7 +506,15 @@ std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& op
 }
 
 std::vector<Candidate> unmodelled_candidates(const Task& task, const CompileOptions& options) {
-  return asked_kind(task, options) == kAutoKind ? calls_for(task, options) : std::vector<Candidate>();
+  std::vector<Candidate> candidates;
+  if (!options.libraries || asked_kind(task, options) != kAutoKind) return candidates;
+  for (const Provider* provider : allowed_providers(task, options)) {
+    if (!provider->needs_measuring()) continue;
+    for (Candidate& candidate : provider->propose(task, {.count = kMaxUnmodelledCandidates})) {
+      candidates.push_back(std::move(candidate));
+    }
+  }
+  return candidates;
 }
 
 bool is_laid_for_call(const Task& task, const CompileOptions& options) {
