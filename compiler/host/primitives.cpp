@@ -360,25 +360,32 @@ float factor_of(u32 word, u32 number) {
                      number == 0 ? low_of(word) : high_of(word));
   }
 }
+constexpr u32 kMaxDepth = 32;  // of a product
 template <FactorType kType>
 constexpr u32 kWordValues = kWordBytes / static_cast<u32>(bytes_of(kType));
 
-// The rows of the caller's sums times its two columns: value(row, k), if one is stored there, and the words of b, of
-// which a lane has `b_words` from `first_b` on.
-template <FactorType kType, typename Value>
-f32x4 add_products(const Block::Warp& warp, u32 first_b, u32 b_words, f32x4 sums, Value value) {
+// A value of a row of the first matrix, and the row of the second that it is multiplied with.
+struct Term {
+  u32 k;
+  double value;
+};
+
+// What a lane adds to its sums: those of two rows, eight apart, and of two columns that lie side by side.
+template <FactorType kType, std::size_t kTerms>
+f32x4 add_products(const Block::Warp& warp, const Term (&rows)[2][kTerms], u32 first_b, u32 b_words, f32x4 sums) {
   constexpr u32 kValues = kWordValues<kType>, kRows = 4 * kValues;  // of a word, and of a word of four lanes
-  const u32 g = warp.lane / 4, t = warp.lane % 4;
+  double columns[2][kMaxDepth];
+  for (u32 i = 0; i < 2; ++i) {
+    const u32 first_lane = (2 * (warp.lane % 4) + i) * 4;
+    for (u32 k = 0; k < b_words * kRows; ++k) {
+      const u32 word = warp[first_lane + k % kRows / kValues][first_b + k / kRows];
+      columns[i][k] = static_cast<double>(factor_of<kType>(word, k % kValues));
+    }
+  }
   f32x4 result{};
   for (u32 i = 0; i < kQuad; ++i) {
-    const u32 row = g + i / 2 * 8, column = 2 * t + i % 2;
     double sum = static_cast<double>(sums[i]);
-    for (u32 k = 0; k < b_words * kRows; ++k) {
-      const std::optional<float> a = value(row, k);
-      if (!a) continue;
-      const float b = factor_of<kType>(warp[column * 4 + k % kRows / kValues][first_b + k / kRows], k % kValues);
-      sum += static_cast<double>(*a) * static_cast<double>(b);
-    }
+    for (const Term& term : rows[i / 2]) sum += term.value * columns[i % 2][term.k];
     result[i] = static_cast<float>(sum);
   }
   return result;
@@ -386,53 +393,57 @@ f32x4 add_products(const Block::Warp& warp, u32 first_b, u32 b_words, f32x4 sums
 
 template <FactorType kType>
 f32x4 multiply(u32x4 a, u32 b0, u32 b1, f32x4 sums) noexcept {
-  constexpr u32 kValues = kWordValues<kType>, kColumns = 4 * kValues;
+  constexpr u32 kValues = kWordValues<kType>, kColumns = 4 * kValues, kDepth = 2 * kColumns;
   const Block::Warp warp =
       Block::current().meet_warp(kMeetForDense + static_cast<u32>(kType), {a[0], a[1], a[2], a[3], b0, b1});
-  return add_products<kType>(warp, 4, 2, sums, [&](u32 row, u32 k) -> std::optional<float> {
-    return factor_of<kType>(warp[row % 8 * 4 + k % kColumns / kValues][row / 8 + k / kColumns * 2], k % kValues);
-  });
+  Term rows[2][kDepth];
+  for (u32 half = 0; half < 2; ++half) {
+    for (u32 k = 0; k < kDepth; ++k) {
+      const u32 word = warp[warp.lane / 4 * 4 + k % kColumns / kValues][half + k / kColumns * 2];
+      rows[half][k] = {k, static_cast<double>(factor_of<kType>(word, k % kValues))};
+    }
+  }
+  return add_products<kType>(warp, rows, 4, 2, sums);
 }
 
 // What is stored lies in four halves, two words in TF32: as places say it.
 template <FactorType kType>
 f32x4 multiply_sparse(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair) noexcept {
-  constexpr u32 kPlaces = 8, kPairs = 2;
+  constexpr u32 kPlaces = 8, kPairs = 2, kNumbers = 8;
   constexpr u32 kValues = kWordValues<kType>, kColumns = 2 * kValues, kHalves = 4 / kColumns;
   if (pair >= kPairs) Block::current().fail_thread(fmt::format("the places of pair {} of lanes; there are two", pair));
   const u32 what = kMeetForSparse + static_cast<u32>(kType) * kPairs + pair;
   const Block::Warp warp = Block::current().meet_warp(what, {a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3], places});
-  const auto places_of = [&](u32 row, u32 number) {
-    const u32 word = warp[row % 8 * 4 + pair * 2 + number / 4][kPlaces];
-    return (row < 8 ? low_of(word) : high_of(word)) >> (number % 4 * 4) & 15U;
-  };
-  const u32 g = warp.lane / 4;
-  for (const u32 row : {g, g + 8}) {
-    for (u32 number = 0; number < 8; ++number) {
-      const u32 first = places_of(row, number) & 3U, second = places_of(row, number) >> 2;
+  const u32 first_lane = warp.lane / 4 * 4;
+  Term rows[2][kNumbers * kValues];
+  for (u32 half = 0; half < 2; ++half) {
+    for (u32 number = 0; number < kNumbers; ++number) {
+      const u32 word = warp[first_lane + pair * 2 + number / 4][kPlaces];
+      const u32 stored_at = (half == 0 ? low_of(word) : high_of(word)) >> (number % 4 * 4) & 15U;
+      const u32 row = warp.lane / 4 + half * 8, first = stored_at & 3U, second = stored_at >> 2;
       if (kType == FactorType::tf32 && (first % 2 != 0 || second != first + 1)) {
         Block::current().fail_thread(
             fmt::format("row {} of a sparse matrix has the places {} of two columns; 4 and 14 are known in TF32", row,
-                        places_of(row, number)));
+                        stored_at));
       }
-      if (first < second) continue;
-      Block::current().fail_thread(
-          fmt::format("row {} of a sparse matrix stores columns {} and {} of four {}; the first must be the smaller",
-                      row, first, second, number));
+      if (first >= second) {
+        Block::current().fail_thread(
+            fmt::format("row {} of a sparse matrix stores columns {} and {} of four {}; the first must be the smaller",
+                        row, first, second, number));
+      }
+      const u32 stored = warp[first_lane + number % 4][half + number / 4 * 2];
+      for (u32 i = 0; i < kValues; ++i) {
+        const u32 k = number * kColumns + (i == 0 ? first : second) / kHalves;
+        rows[half][number * kValues + i] = {k, static_cast<double>(factor_of<kType>(stored, i))};
+      }
     }
   }
-  return add_products<kType>(warp, 4, 4, sums, [&](u32 row, u32 k) -> std::optional<float> {
-    const u32 number = k / kColumns, half = k % kColumns * kHalves, stored_at = places_of(row, number);
-    const u32 stored = warp[row % 8 * 4 + number % 4][row / 8 + number / 4 * 2];
-    if (half == (stored_at & 3U)) return factor_of<kType>(stored, 0);
-    if (half == stored_at >> 2) return factor_of<kType>(stored, 1);
-    return std::nullopt;
-  });
+  return add_products<kType>(warp, rows, 4, 4, sums);
 }
 
 // ---- warpgroups
 // A row of the first matrix as products see it: its values, and which of them are stored.
-constexpr u32 kMaxDepth = 32, kGroupThreads = 128, kRowsOfWarp = 16;
+constexpr u32 kGroupThreads = 128, kRowsOfWarp = 16;
 struct GroupRow {
   float values[kMaxDepth];
   bool stored[kMaxDepth];

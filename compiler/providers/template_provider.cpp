@@ -347,7 +347,9 @@ void set_convolution(TemplatePlan& plan, const ConvShape& shape) {
 
 void set_pool(TemplatePlan& plan, const ConvShape& shape) {
   const Pool pool = shape.epilogue.pool.value_or(Pool{});
-  set_integers(plan, {{"pools", shape.epilogue.pool.has_value()},
+  set_integers(plan, {{"conv_rows", shape.conv_h()},
+                      {"conv_cols", shape.conv_w()},
+                      {"pools", shape.epilogue.pool.has_value()},
                       {"pool_averages", pool.kind == PoolKind::average},
                       {"pool_rows", pool.kernel_h},
                       {"pool_cols", pool.kernel_w},

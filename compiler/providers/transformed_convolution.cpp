@@ -25,7 +25,8 @@ bool is_packable(const TransformedTiles& tiles, const ConvShape& shape) {
 // Rows of outputs, four at a time, begin at multiples of four words.
 bool may_store_quads(const Task& task) {
   const auto is_aligned = [](const KernelTensor& tensor) { return is_wide(tensor); };
-  return task.layer->shape.out_w() % kVectorWords == 0 && is_wide(task.writes) &&
+  const ConvShape& shape = task.layer->shape;
+  return !shape.epilogue.pool && shape.out_w() % kVectorWords == 0 && is_wide(task.writes) &&
          std::ranges::all_of(task.reads.begin() + 1, task.reads.end(), is_aligned);
 }
 
@@ -36,7 +37,9 @@ constexpr TileChoice<TransformedTiles> kTransformedChoices[] = {{"points", &Tran
                                                                 {"output_threads", &TransformedTiles::output_threads},
                                                                 {"output_quads", &TransformedTiles::output_quads},
                                                                 {"slice_channels", &TransformedTiles::slice_channels},
-                                                                {"vector", &TransformedTiles::vector}};
+                                                                {"vector", &TransformedTiles::vector},
+                                                                {"window_rows", &TransformedTiles::window_rows},
+                                                                {"window_cols", &TransformedTiles::window_cols}};
 
 // Where templates/kernels/transformed_tiles.h reads a word of the points of a filter.
 std::size_t place_of(const TransformedTiles& tiles, const ConvShape& shape, int output, int input, int word) {
@@ -83,8 +86,8 @@ FilterSums sums_of(const ConvLayer& layer, int output) {
 
 double transform_error(const ConvLayer& layer, double roundings, bool nothing_is_exact) {
   const ConvShape& shape = layer.shape;
-  const auto rows = parts_inside(shape.kernel_h, shape.out_h(), shape.pad.top, shape.in_h);
-  const auto cols = parts_inside(shape.kernel_w, shape.out_w(), shape.pad.left, shape.in_w);
+  const auto rows = parts_inside(shape.kernel_h, shape.conv_h(), shape.pad.top, shape.in_h);
+  const auto cols = parts_inside(shape.kernel_w, shape.conv_w(), shape.pad.left, shape.in_w);
   int terms = 0;
   double least = std::numeric_limits<double>::infinity();  // of an output's terms, over the root of all squares
   for (int k = 0; k < shape.out_channels; ++k) {
@@ -112,7 +115,7 @@ bool TransformedProvider::can(const Task& task) const {
   if (!is_plain_convolution(task)) return false;
   const ConvShape& shape = task.layer->shape;
   return shape.stride_h == 1 && shape.stride_w == 1 && shape.dilation_h == 1 && shape.dilation_w == 1 &&
-         shape.groups == 1 && !shape.epilogue.pool && !allowed(*task.layer).empty();
+         shape.groups == 1 && !shape.epilogue.filters() && !allowed(*task.layer).empty();
 }
 
 std::vector<SizedTransform> TransformedProvider::allowed(const ConvLayer& layer) const {
@@ -158,7 +161,7 @@ TemplatePlan TransformedProvider::plan_as(const Task& task, const TemplatePlan& 
   const ConvLayer& layer = *task.layer;
   TransformedTiles tiles = tiles_of(layer, chosen);
   if (!has_whole_quads(tiles.transform) || !may_store_quads(task)) tiles.vector = 1;
-  const bool can_be = tiles.size != 0 && fits(tiles, arch_of(task)) && is_packable(tiles, layer.shape) &&
+  const bool can_be = tiles.size != 0 && fits(tiles, layer.shape, arch_of(task)) && is_packable(tiles, layer.shape) &&
                       error(layer, tiles.size) <= kMostError;
   return can_be ? plan_of(task, tiles) : start(task);
 }
@@ -172,15 +175,17 @@ TemplatePlan TransformedProvider::plan_of(const Task& task, const TransformedTil
     if (shape.epilogue.residual) plan.residual().alignment = kWideAccessBytes;
   }
   set_convolution(plan, shape);
+  set_pool(plan, shape);
   LaunchGeometry& launch = plan.launch();
   launch.threads = tiles.threads();
-  launch.shared_bytes = tiles.shared_bytes();
+  launch.shared_bytes = tiles.shared_bytes(shape);
   launch.tile_images = tiles.block_images;
   launch.cluster_tiles = tiles.cluster_blocks;
   launch.tiles_per_image = tiles.image_blocks(shape);
   set_integers(plan, {{"in_channels", shape.in_channels},
                       {"out_channels", shape.out_channels},
                       {"out_rows", shape.out_h()},
+                      {"out_cols", shape.out_w()},
                       {"has_bias", shape.epilogue.bias},
                       {size_, tiles.size}});
   write_choices(tiles, kTransformedChoices, plan);

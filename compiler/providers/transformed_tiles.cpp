@@ -58,12 +58,12 @@ int most_registers_of(const TransformedTiles& tiles, const ArchSpec& arch) {
                   most_registers(arch.registers_per_multiprocessor, tiles.threads() / kWarpSize));
 }
 
-int resident_blocks(const TransformedTiles& tiles, const ArchSpec& arch) {
+int resident_blocks(const TransformedTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
   constexpr int kSharedOfBlock = 1024;  // that the driver takes
   const int registers = std::min(registers_of(tiles, kRegistersTaken), most_registers_of(tiles, arch));
   const int warps = resident_warps(arch.registers_per_multiprocessor, registers);
   return std::min({warps * kWarpSize / tiles.threads(),
-                   arch.max_shared_per_multiprocessor / (tiles.shared_bytes() + kSharedOfBlock),
+                   arch.max_shared_per_multiprocessor / (tiles.shared_bytes(shape) + kSharedOfBlock),
                    arch.max_threads_per_multiprocessor / tiles.threads()});
 }
 
@@ -114,12 +114,24 @@ class TransformedSearch {
     }
   }
 
+  // The windows of a block, behind a pool; whether there are any. Several images have all theirs in one.
+  bool choose_windows() {
+    if (!shape_.epilogue.pool) return true;
+    const auto tiles = [&](const WindowTile& windows) { return tiles_.tiles_of(windows, *shape_.epilogue.pool); };
+    const std::optional<WindowTile> windows =
+        burin::choose_windows(shape_, tiles_.block_images > 1, tiles, tiles_.block_tiles());
+    if (!windows) return false;
+    tiles_.window_rows = windows->rows;
+    tiles_.window_cols = windows->cols;
+    return true;
+  }
+
   void try_images() {
     for (const int threads : {1, 2, 4, 8}) {
       tiles_.tile_threads = threads;
       for (tiles_.block_images = 1; tiles_.block_images <= std::min(batch_, 32); tiles_.block_images *= 2) {
         const std::int64_t all = tiles_.image_tiles(shape_) * tiles_.block_images;
-        if (is_too_much(threads, tiles_.tile_quads, all)) continue;
+        if (is_too_much(threads, tiles_.tile_quads, all) || !choose_windows()) continue;
         try_slices();
         // More images only help to fill the last block.
         if (all >= 16 * tiles_.block_tiles()) break;
@@ -139,7 +151,7 @@ class TransformedSearch {
   }
 
   void consider() {
-    if (!fits(tiles_, arch_)) return;
+    if (!fits(tiles_, shape_, arch_)) return;
     const double us = predict(tiles_, shape_, batch_, arch_);
     const auto [place, is_new] = best_.try_emplace(
         {tiles_.size, tiles_.points, tiles_.block_tiles(), tiles_.block_outputs(), tiles_.cluster_blocks});
@@ -158,24 +170,30 @@ class TransformedSearch {
 
 bool has_whole_quads(const TileTransform& transform) { return transform.tile_cols % kVectorWords == 0; }
 
-bool fits(const TransformedTiles& tiles, const ArchSpec& arch) {
+bool fits(const TransformedTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
   const TileTransform& transform = tiles.transform;
   if (transform.points() % tiles.points != 0 || tiles.threads() > kMaxTransformThreads) return false;
   if (tiles.tile_threads > kMaxSideThreads || tiles.output_threads > kMaxSideThreads) return false;
   if (transform.by_lines && tiles.points > kMaxLinePoints) return false;
   if (tiles.vector != 1 && (tiles.vector != kVectorWords || !has_whole_quads(transform))) return false;
-  const bool even = tiles.block_tiles() * tiles.block_outputs() % tiles.cluster_blocks == 0;
+  bool even = tiles.block_tiles() * tiles.block_outputs() % tiles.cluster_blocks == 0;
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    const bool is_split = tiles.block_images > 1 && !tiles.windows().has_all(shape);
+    if (is_split || tiles.tiles_of(tiles.windows(), *pool) > tiles.block_tiles()) return false;
+    even = tiles.block_outputs() % tiles.cluster_blocks == 0;  // each block has all of some outputs
+  }
   return even && (tiles.cluster_blocks == 1 || arch.clusters) && tiles.sums_of_thread() <= kMostSums &&
          tiles.slice_patches() <= tiles.threads() && (!transform.by_lines || tiles.thread_rows() <= kMaxPatchRows) &&
          registers_of(tiles, kRegistersNeeded) <= most_registers_of(tiles, arch) &&
-         tiles.shared_bytes() <= arch.max_shared_per_block && resident_blocks(tiles, arch) >= 1;
+         tiles.shared_bytes(shape) <= arch.max_shared_per_block && resident_blocks(tiles, shape, arch) >= 1;
 }
 
-int TransformedTiles::shared_bytes() const {
+int TransformedTiles::shared_bytes(const ConvShape& shape) const {
   const int items = block_tiles() * block_outputs();
   const int copied = 2 * transform.words() * slice_channels * (block_tiles() + block_outputs());
   const int summed = transform.words() * items;
-  const int results = cluster_blocks == 1 ? 0 : transform.tile_rows * transform.result_pitch * items;
+  const bool are_kept = cluster_blocks > 1 || shape.epilogue.pool;
+  const int results = are_kept ? transform.tile_rows * transform.result_pitch * items : 0;
   const int received = results / cluster_blocks * (cluster_blocks - 1);
   return kSharedReserveBytes + (std::max(copied, summed + results) + received) * kWordBytes;
 }
@@ -186,7 +204,7 @@ double predict(const TransformedTiles& tiles, const ConvShape& shape, int batch,
   const auto cluster = static_cast<std::size_t>(tiles.cluster_blocks);
   const int multiprocessors = cluster == 1 ? arch.multiprocessors : arch.clustered_blocks[cluster - 1];
   const double of_multiprocessor = std::ceil(blocks / multiprocessors);
-  const double resident = std::min<double>(of_multiprocessor, resident_blocks(tiles, arch));
+  const double resident = std::min<double>(of_multiprocessor, resident_blocks(tiles, shape, arch));
   const double warps = static_cast<double>(tiles.threads()) / kWarpSize;
   const double together = warps * resident;
   const double of_scheduler = std::ceil(together / kSchedulersPerMultiprocessor);
@@ -218,8 +236,12 @@ double predict(const TransformedTiles& tiles, const ConvShape& shape, int batch,
   const double items = static_cast<double>(tiles.block_outputs()) * tiles.block_tiles();
   const double results = transform.tile_rows * transform.tile_cols;  // of an item
   const double accesses = transform.by_lines ? 4 : 2;                // of a word of an item's sums
-  const double epilogue = items * (accesses * words + results * transform.result_cost / kSchedulersPerMultiprocessor) /
-                          kWarpSize * idle_schedulers;
+  double epilogue = items * (accesses * words + results * transform.result_cost / kSchedulersPerMultiprocessor) /
+                    kWarpSize * idle_schedulers;
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    epilogue += tiles.windows().instructions(*pool) * tiles.block_outputs() * tiles.block_images /
+                (kWarpSize * kSchedulersPerMultiprocessor * tiles.cluster_blocks) * idle_schedulers;
+  }
   const double sent = items * transform.tile_rows * transform.result_pitch * kWordBytes * (tiles.cluster_blocks - 1) /
                       tiles.cluster_blocks;
   const double block_clocks =

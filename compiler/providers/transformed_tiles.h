@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/providers/template_provider.h"
+#include "compiler/providers/window_tiles.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
 #include "ir/saturate.h"
@@ -28,7 +29,8 @@ struct TileTransform {
 };
 
 // A block has tile_threads x 4 * tile_quads tiles and output_threads x 4 * output_quads outputs; for every `points` of
-// the points of a patch it has a thread for each 4 * tile_quads x 4 * output_quads of them.
+// the points of a patch it has a thread for each 4 * tile_quads x 4 * output_quads of them. Behind a pool its tiles are those
+// that window_rows x window_cols windows read of each of the block's images, and the others are empty.
 struct TransformedTiles {
   static constexpr int kQuad = 4;
 
@@ -40,6 +42,7 @@ struct TransformedTiles {
   int vector = 1;  // results that are stored at once
   int cluster_blocks = 1;
   int block_images = 1;
+  int window_rows = 1, window_cols = 1;
 
   int block_tiles() const { return kQuad * tile_quads * tile_threads; }
   int block_outputs() const { return kQuad * output_quads * output_threads; }
@@ -51,14 +54,25 @@ struct TransformedTiles {
   int slice_patches() const { return slice_channels * block_tiles(); }
   // Where threads have rows of a patch: how many.
   int thread_rows() const { return static_cast<int>(ceil_div(transform.side, threads() / slice_patches())); }
-  int shared_bytes() const;
+  int shared_bytes(const ConvShape& shape) const;
   std::int64_t slices(const ConvShape& shape) const { return ceil_div(shape.in_channels, slice_channels); }
   std::int64_t output_blocks(const ConvShape& shape) const { return ceil_div(shape.out_channels, block_outputs()); }
+  // Of the convolution's image.
   std::int64_t image_tiles(const ConvShape& shape) const {
-    return ceil_div(shape.out_h(), transform.tile_rows) * ceil_div(shape.out_w(), transform.tile_cols);
+    return ceil_div(shape.conv_h(), transform.tile_rows) * ceil_div(shape.conv_w(), transform.tile_cols);
+  }
+  WindowTile windows() const { return {window_rows, window_cols}; }
+  // Tiles of the pixels that windows read, of all images.
+  std::int64_t tiles_of(const WindowTile& windows, const Pool& pool) const {
+    return block_images * ceil_div(windows.pixel_rows(pool), transform.tile_rows) *
+           ceil_div(windows.pixel_cols(pool), transform.tile_cols);
+  }
+  std::int64_t tile_blocks(const ConvShape& shape) const {
+    if (shape.epilogue.pool) return windows().tiles_per_image(shape);
+    return ceil_div(block_images * image_tiles(shape), block_tiles());
   }
   std::int64_t image_blocks(const ConvShape& shape) const {
-    return output_blocks(shape) * ceil_div(block_images * image_tiles(shape), block_tiles()) * cluster_blocks;
+    return output_blocks(shape) * tile_blocks(shape) * cluster_blocks;
   }
   // The words of the weights, without biases.
   std::int64_t panel_words(const ConvShape& shape) const {
@@ -83,7 +97,7 @@ std::vector<TransformedTiles> transformed_tiles(const ConvShape& shape, int batc
                                                 const ArchSpec& arch, std::size_t count);
 
 // Whether a block can have these tiles.
-bool fits(const TransformedTiles& tiles, const ArchSpec& arch);
+bool fits(const TransformedTiles& tiles, const ConvShape& shape, const ArchSpec& arch);
 
 // The time of one launch in us.
 double predict(const TransformedTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch);

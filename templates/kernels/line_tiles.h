@@ -10,7 +10,7 @@
 
 #include "filter_parts.h"
 #include "places.h"
-#include "pool_window.h"
+#include "conv_pool.h"
 
 constexpr u32 kOctetChannels = 8;  // that lie side by side
 constexpr u32 kLineBytes = 128;    // eight channels of a pixel of the images that lie side by side

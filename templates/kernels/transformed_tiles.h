@@ -8,11 +8,15 @@
 // multiplies, for some of the points, some tiles by some outputs. Meanwhile the next patches are loaded and the next
 // weights copied. The blocks of a cluster have other channels each, and add up what they have.
 //
+// Behind a pool a block has the tiles that a rectangle of windows reads, of each of its images. What is pooled lies in
+// shared memory, and is stored nowhere else.
+//
 // Weights: for each block's outputs, for each slice, for each word of the points, for each channel, a row of
 // block_outputs() words. Then the biases. A template defines BURIN_TEMPLATE_DEF and the sizes below.
 #pragma once
 
 #include "templates/kernels/cluster_sums.h"
+#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/function.h"
 #include "templates/kernels/register_tiles.h"
 #include "templates/kernels/residual.h"
@@ -34,14 +38,15 @@ BURIN_DEVICE u32 block_tiles() { return kQuadWords * tile_quads() * tile_threads
 BURIN_DEVICE u32 block_outputs() { return kQuadWords * output_quads() * output_threads(); }
 BURIN_DEVICE u32 output_blocks() { return divide_up(out_channels(), block_outputs()); }
 BURIN_DEVICE u32 in_plane() { return in_rows() * in_cols(); }
-BURIN_DEVICE u32 out_plane() { return out_rows() * out_cols(); }
-BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), tile_cols()); }
-BURIN_DEVICE u32 image_tiles() { return divide_up(out_rows(), tile_rows()) * tiles_across(); }
+BURIN_DEVICE u32 conv_plane() { return conv_rows() * conv_cols(); }
+BURIN_DEVICE u32 tiles_across() { return divide_up(conv_cols(), tile_cols()); }
+BURIN_DEVICE u32 image_tiles() { return divide_up(conv_rows(), tile_rows()) * tiles_across(); }
 BURIN_DEVICE u32 slices() { return divide_up(in_channels(), slice_channels()); }
 BURIN_DEVICE u32 block_slices() { return divide_up(slices(), cluster_blocks()); }
 BURIN_DEVICE u32 slice_patches() { return slice_channels() * block_tiles(); }
 // Shared memory: two buffers, each of a slice's weights and patches; at the end, in their place, the sums of all
-// points, behind them the quads of outputs that the blocks of a cluster add up, and what other blocks send.
+// points, behind them the quads of outputs that the blocks of a cluster add up or windows are made of, and what other
+// blocks send.
 BURIN_DEVICE u32 slice_weight_words() { return patch_words() * slice_channels() * block_outputs(); }
 BURIN_DEVICE u32 buffer_bytes() { return (slice_weight_words() + patch_words() * slice_patches()) * kWordBytes; }
 BURIN_DEVICE u32 items() { return block_outputs() * block_tiles(); }
@@ -55,13 +60,31 @@ BURIN_DEVICE u32 rank() { return block_of_image() % cluster_blocks(); }
 BURIN_DEVICE u32 output_block() { return block_of_image() / cluster_blocks() % output_blocks(); }
 BURIN_DEVICE u32 tile_block() { return block_of_image() / (cluster_blocks() * output_blocks()); }
 
+// ---- behind a pool: the windows of a block, their pixels in an image, and the tiles of these
+BURIN_DEVICE u32 first_window_row() { return tile_block() / divide_up(out_cols(), window_cols()) * window_rows(); }
+BURIN_DEVICE u32 first_window_col() { return tile_block() % divide_up(out_cols(), window_cols()) * window_cols(); }
+// Padding of the pool lies before 0.
+BURIN_DEVICE i32 first_pixel_row() { return static_cast<i32>(first_window_row()) * pool_stride_rows() - pool_pad_top(); }
+BURIN_DEVICE i32 first_pixel_col() { return static_cast<i32>(first_window_col()) * pool_stride_cols() - pool_pad_left(); }
+BURIN_DEVICE u32 pixel_rows() { return (window_rows() - 1) * pool_stride_rows() + pool_rows(); }
+BURIN_DEVICE u32 pixel_cols() { return (window_cols() - 1) * pool_stride_cols() + pool_cols(); }
+BURIN_DEVICE u32 rectangle_cols() { return divide_up(pixel_cols(), tile_cols()); }
+BURIN_DEVICE u32 rectangle_tiles() { return divide_up(pixel_rows(), tile_rows()) * rectangle_cols(); }
+
 // One of the block's tiles.
 struct Tile {
   u32 image;     // of all
-  u32 row, col;  // of its first output
+  u32 row, col;  // of its first output; behind a pool, padding lies before 0
   bool exists;
 };
+BURIN_DEVICE Tile tile_of_windows(u32 index, i32 batch) {
+  const u32 image = index / rectangle_tiles(), place = index % rectangle_tiles();
+  return {first_image() + image, first_pixel_row() + place / rectangle_cols() * tile_rows(),
+          first_pixel_col() + place % rectangle_cols() * tile_cols(),
+          image < static_cast<u32>(block_images()) && first_image() + image < static_cast<u32>(batch)};
+}
 BURIN_DEVICE Tile tile_at(u32 index, i32 batch) {
+  if (pools()) return tile_of_windows(index, batch);
   const u32 of_images = tile_block() * block_tiles() + index;
   const u32 image = block_images() == 1 ? 0 : of_images / image_tiles();
   const u32 place = of_images - image * image_tiles();
@@ -225,16 +248,46 @@ BURIN_DEVICE float bias_of(const float* weights, const Item& item) {
   return has_bias() ? burin_dev_global_load(biases, bytes_of(item.channel)) : 0;
 }
 
-// Quad `quad` of a tile, whose rows lie result_pitch() apart.
+// Where the results of a tile's quad `quad` lie in the convolution's image; rows lie result_pitch() apart.
+struct Places {
+  i64 of[kQuadWords];
+  bool exists[kQuadWords];
+};
+BURIN_DEVICE Places places_of(const Item& item, u32 quad) {
+  const u32 first = item.channel * conv_plane() + item.tile.row * conv_cols() + item.tile.col;
+  Places places;
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) {
+    const u32 row = (quad * kQuadWords + i) / result_pitch(), col = (quad * kQuadWords + i) % result_pitch();
+    places.of[i] = bytes_of(first + row * conv_cols() + col);
+    places.exists[i] = col < static_cast<u32>(tile_cols()) && is_pixel(item.tile.row + row, item.tile.col + col);
+  }
+  return places;
+}
+// With bias, residual and function; `added`: the image's residual.
+BURIN_DEVICE f32x4 ended(const Places& places, f32x4 sums, float bias, const float* added) {
+  float residuals[kQuadWords];
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) {
+    residuals[i] = 0;
+    if (residual() && places.exists[i]) residuals[i] = burin_dev_global_load(added, places.of[i]);
+  }
+  f32x4 results;
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) results[i] = end_of_sum(sums[i] + bias, residuals[i]);
+  return results;
+}
+
+// Quad `quad` of a tile.
 BURIN_DEVICE void finish_quad(const Item& item, u32 quad, f32x4 sums, float bias, const float* other, float* output) {
   const float* added = residual_of(other, item.tile.image);
   float* to = output_of(output, item.tile.image);
-  const u32 first = item.channel * out_plane() + item.tile.row * out_cols() + item.tile.col;
+  const u32 first = item.channel * conv_plane() + item.tile.row * conv_cols() + item.tile.col;
   if (vector() == kQuadWords) {
     const u32 row_quads = result_pitch() / kQuadWords, row = quad / row_quads, col = quad % row_quads * kQuadWords;
-    if (item.tile.row + row >= static_cast<u32>(out_rows())) return;
-    if (row_quads > 1 && item.tile.col + col >= static_cast<u32>(out_cols())) return;
-    const i64 place = bytes_of(first + row * out_cols() + col);
+    if (item.tile.row + row >= static_cast<u32>(conv_rows())) return;
+    if (row_quads > 1 && item.tile.col + col >= static_cast<u32>(conv_cols())) return;
+    const i64 place = bytes_of(first + row * conv_cols() + col);
     f32x4 residuals = {0, 0, 0, 0}, results;
     if (residual()) residuals = burin_dev_global_load4(added, place);
 #pragma unroll
@@ -242,48 +295,88 @@ BURIN_DEVICE void finish_quad(const Item& item, u32 quad, f32x4 sums, float bias
     burin_dev_global_store4(to, place, results);
     return;
   }
-  bool exists[kQuadWords];
-  i64 places[kQuadWords];
-  float residuals[kQuadWords];
+  const Places places = places_of(item, quad);
+  const f32x4 results = ended(places, sums, bias, added);
 #pragma unroll
   for (u32 i = 0; i < kQuadWords; ++i) {
-    const u32 row = (quad * kQuadWords + i) / result_pitch(), col = (quad * kQuadWords + i) % result_pitch();
-    places[i] = bytes_of(first + row * out_cols() + col);
-    exists[i] = col < static_cast<u32>(tile_cols()) && item.tile.row + row < static_cast<u32>(out_rows()) &&
-                item.tile.col + col < static_cast<u32>(out_cols());
-    residuals[i] = 0;
-    if (residual() && exists[i]) residuals[i] = burin_dev_global_load(added, places[i]);
-  }
-#pragma unroll
-  for (u32 i = 0; i < kQuadWords; ++i) {
-    if (exists[i]) burin_dev_global_store(to, places[i], end_of_sum(sums[i] + bias, residuals[i]));
+    if (places.exists[i]) burin_dev_global_store(to, places.of[i], results[i]);
   }
 }
 
-// A quad of item `number`, which is the outputs' where a block has all channels, and else goes to what is added up.
+// Where a quad of item `number` lies in shared memory. Behind a pool a block of a cluster adds up all of some outputs.
+BURIN_DEVICE u32 result_quad(u32 number, u32 quad) {
+  return pools() ? number * item_quads() + quad : quad * items() + number;
+}
+BURIN_DEVICE u32 result_place(u32 number, u32 quad) { return results_start() + result_quad(number, quad) * kSumQuadBytes; }
+
+// A quad of item `number`, which is the outputs' where a block has all channels and no pool is behind it, and else goes
+// to what is added up, or pooled.
 BURIN_DEVICE void give_quad(const Item& item, u32 number, u32 quad, f32x4 outputs, float bias, const float* other,
                             float* output) {
-  if (cluster_blocks() == 1) {
-    finish_quad(item, quad, outputs, bias, other, output);
+  if (cluster_blocks() > 1) {
+    burin_dev_shared_store4(result_place(number, quad), 0, outputs);
+  } else if (pools()) {
+    burin_dev_shared_store4(result_place(number, quad), 0,
+                            ended(places_of(item, quad), outputs, bias, residual_of(other, item.tile.image)));
   } else {
-    burin_dev_shared_store4(results_start() + number * kSumQuadBytes, quad * items() * kSumQuadBytes, outputs);
+    finish_quad(item, quad, outputs, bias, other, output);
   }
 }
 
-// Adds up what the blocks of a cluster have, and finishes it.
-BURIN_DEVICE void finish_cluster(const float* weights, const float* other, float* output, i32 batch) {
-  if (cluster_blocks() == 1) return;
-  const u32 copied = 2 * buffer_bytes(), left = sums_bytes() + results_bytes(), thread = burin_dev_thread();
-  const ClusterSums all = {results_start(), kSharedStart + (copied > left ? copied : left), item_quads() * items(),
-                           rank()};
-  exchange_sums(all, thread);
+// Stores what windows make of the outputs that the block has, neighbours in a row by neighbouring threads.
+BURIN_DEVICE void store_windows(float* output, i32 batch) {
+  const u32 of_image = window_rows() * window_cols(), of_output = block_images() * of_image;
+  const u32 own_outputs = block_outputs() / cluster_blocks();
 #pragma nounroll
-  for (u32 quad = thread; quad < share_quads(all); quad += block_threads()) {
-    const u32 of_block = rank() * share_quads(all) + quad;
-    const Item item = item_at(of_block % items(), batch);
-    if (item.exists) {
-      finish_quad(item, of_block / items(), sum_of_blocks(all, quad), bias_of(weights, item), other, output);
+  for (u32 window = burin_dev_thread(); window < own_outputs * of_output; window += block_threads()) {
+    const u32 of_block = rank() * own_outputs + window / of_output, image = window % of_output / of_image;
+    const u32 row = window % of_image / window_cols(), col = window % of_image % window_cols();
+    const u32 y = first_window_row() + row, x = first_window_col() + col;
+    const u32 channel = output_block() * block_outputs() + of_block;
+    if (y >= static_cast<u32>(out_rows()) || x >= static_cast<u32>(out_cols())) continue;
+    if (channel >= static_cast<u32>(out_channels()) || first_image() + image >= static_cast<u32>(batch)) continue;
+    const u32 first_tile = of_block * block_tiles() + image * rectangle_tiles();
+    const u32 top = row * pool_stride_rows(), left = col * pool_stride_cols();
+    const float result = pool_of_window(
+        first_pixel_row() + static_cast<i32>(top), first_pixel_col() + static_cast<i32>(left),
+        [&](u32 r, u32 s) BURIN_INLINED {
+          const u32 pixel_row = top + r, pixel_col = left + s;
+          const u32 tile = first_tile + pixel_row / tile_rows() * rectangle_cols() + pixel_col / tile_cols();
+          const u32 word = pixel_row % tile_rows() * result_pitch() + pixel_col % tile_cols();
+          return burin_dev_shared_load(result_place(tile, word / kQuadWords), word % kQuadWords * kWordBytes);
+        });
+    burin_dev_global_store(output_of(output, first_image() + image),
+                           bytes_of((channel * out_rows() + y) * out_cols() + x), result);
+  }
+}
+
+// Adds up what the blocks of a cluster have, and finishes it; behind a pool, what all blocks have left.
+BURIN_DEVICE void finish_block(const float* weights, const float* other, float* output, i32 batch) {
+  if (cluster_blocks() > 1) {
+    const u32 copied = 2 * buffer_bytes(), left = sums_bytes() + results_bytes(), thread = burin_dev_thread();
+    const ClusterSums all = {results_start(), kSharedStart + (copied > left ? copied : left), item_quads() * items(),
+                             rank()};
+    exchange_sums(all, thread);
+#pragma nounroll
+    for (u32 number = thread; number < share_quads(all); number += block_threads()) {
+      const u32 of_block = rank() * share_quads(all) + number;
+      const u32 of_items = pools() ? of_block / item_quads() : of_block % items();
+      const u32 quad = pools() ? of_block % item_quads() : of_block / items();
+      const Item item = item_at(of_items, batch);
+      if (!item.exists) continue;
+      const f32x4 sum = sum_of_blocks(all, number);
+      const float bias = bias_of(weights, item);
+      if (pools()) {
+        burin_dev_shared_store4(result_place(of_items, quad), 0,
+                                ended(places_of(item, quad), sum, bias, residual_of(other, item.tile.image)));
+      } else {
+        finish_quad(item, quad, sum, bias, other, output);
+      }
     }
   }
-  burin_dev_cluster_meet();
+  if (pools()) {
+    burin_dev_barrier();
+    store_windows(output, batch);
+  }
+  if (cluster_blocks() > 1) burin_dev_cluster_meet();
 }

@@ -67,6 +67,21 @@ inline void add_residual(burin::ConvShape& shape, Random& random) {
   }
 }
 
+// Of the largest or the mean value, of any window up to 4x4.
+inline burin::Pool random_pool(Random& random) {
+  burin::Pool pool;
+  pool.kind = random.chance(0.5) ? burin::PoolKind::max : burin::PoolKind::average;
+  pool.kernel_h = random.integer(1, 4);
+  pool.kernel_w = random.integer(1, 4);
+  pool.stride_h = random.integer(1, 3);
+  pool.stride_w = random.integer(1, 3);
+  const auto pad = [&](int kernel) { return random.integer(0, std::min(1, kernel - 1)); };
+  pool.pad = {pad(pool.kernel_h), pad(pool.kernel_h), pad(pool.kernel_w), pad(pool.kernel_w)};
+  pool.round_up = random.chance(0.5);
+  pool.count_padding = random.chance(0.5);
+  return pool;
+}
+
 // A legal shape; every attribute is drawn, small enough for a brute-force check.
 inline burin::ConvShape random_shape(Random& random) {
   burin::ConvShape shape;

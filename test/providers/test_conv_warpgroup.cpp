@@ -485,16 +485,7 @@ TEST_CASE("convolution of warpgroups: random shapes") {
     shape.in_h = std::min(shape.in_h, 20);
     shape.in_w = std::min(shape.in_w, 20);
     shape.epilogue.bias = random.chance(0.5);
-    if (random.chance(0.5)) {
-      Pool pool = window_of(random.chance(0.5) ? PoolKind::max : PoolKind::average, random.integer(1, 4), 1);
-      pool.kernel_w = random.integer(1, 4);
-      pool.stride_h = random.integer(1, 3);
-      pool.stride_w = random.integer(1, 3);
-      pool.pad = {random.integer(0, 1), random.integer(0, 1), random.integer(0, 1), random.integer(0, 1)};
-      pool.round_up = random.chance(0.5);
-      pool.count_padding = random.chance(0.5);
-      shape.epilogue.pool = pool;
-    }
+    if (random.chance(0.5)) shape.epilogue.pool = random_pool(random);
     add_residual(shape, random);
     // The filter is larger than what was left of the image, or the window is, or one lies in padding.
     if (!verify(shape).empty()) continue;

@@ -8,6 +8,7 @@
 #include "compiler/providers/conv_winograd/winograd_transform.h"
 #include "compiler/reference.h"
 #include "test/catch.h"
+#include "test/every_case.h"
 #include "test/providers/transformed_case.h"
 #include "test/thrown.h"
 
@@ -39,7 +40,7 @@ bool offers_winograd(const ConvLayer& layer, int tile) { return offers(kWinograd
 bool suits_winograd(const ConvShape& shape) {
   const auto all = [](int rows, int cols, int value) { return rows == value && cols == value; };
   return all(shape.kernel_h, shape.kernel_w, 3) && all(shape.stride_h, shape.stride_w, 1) &&
-         all(shape.dilation_h, shape.dilation_w, 1) && shape.groups == 1 && !shape.epilogue.pool;
+         all(shape.dilation_h, shape.dilation_w, 1) && shape.groups == 1 && !shape.epilogue.filters();
 }
 
 void check_dense_edge(const char* name, int batch) {
@@ -50,8 +51,9 @@ void check_dense_edge(const char* name, int batch) {
                          (shape.in_h == 1 && shape.in_w == 1);
   CHECK(offers_winograd(layer, 2) == suits_winograd(shape));
   CHECK(offers_winograd(layer, 4) == (suits_winograd(shape) && !is_padded));
+  int number = static_cast<int>(std::string_view(name).size());  // some edges take one tile, some the other
   for (const int tile : kWinogradTiles) {
-    if (offers_winograd(layer, tile))
+    if (offers_winograd(layer, tile) && is_taken(number++, 2))
       CHECK(check_winograd(layer, "tile=" + std::to_string(tile), check_batch(batch)) == "");
   }
 }
@@ -85,6 +87,7 @@ TEST_CASE("winograd: random shapes") {
     shape.in_w = random.integer(1, 13);
     shape.pad = {random.integer(0, 2), random.integer(0, 2), random.integer(0, 2), random.integer(0, 2)};
     shape.epilogue.bias = random.chance(0.5);
+    if (random.chance(0.3)) shape.epilogue.pool = random_pool(random);
     add_residual(shape, random);
     if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
     const ConvLayer layer = make_layer("random", shape, 0.8, static_cast<std::uint64_t>(i) + 1);
@@ -157,6 +160,29 @@ TEST_CASE("winograd: sizes that are no multiples of a tile, and images that shar
   ConvLayer uneven = winograd_sample(40, 9, 7, 6, 0);
   uneven.shape.pad = {0, 1, 1, 0};
   for (const int tile : kWinogradTiles) CHECK(check_winograd(uneven, "tile=" + std::to_string(tile)) == "");
+}
+
+TEST_CASE("winograd: pools, in every way to divide the work") {
+  ConvLayer layer = with_residual_and_silu(winograd_sample(37, 21, 9, 11));
+  for (const Pool& pool : some_pools()) {
+    layer.shape.epilogue.pool = pool;
+    for (const char* plan :
+         {"tile=2,points=1,tile_quads=2,output_quads=1,tile_threads=2,output_threads=2,cluster=1,slice_channels=4",
+          "tile=2,points=2,cluster=2", "tile=4,points=3,tile_quads=1,output_quads=2,cluster=1", "tile=4,cluster=4"}) {
+      INFO("windows of " << pool.kernel_h << "x" << pool.kernel_w << ", " << plan);
+      CHECK(check_winograd(layer, plan) == "");
+    }
+  }
+  // Images that share a block have all their windows in it.
+  ConvLayer small = winograd_sample(33, 8, 6, 6);
+  small.shape.epilogue.pool = Pool{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  CHECK(check_winograd(small, "tile=2,images=2", check_batch(3)) == "");
+  CHECK_THROWS_AS(winograd_plans(small, "tile=2,images=2,window_rows=2", check_batch(3)), Error);
+  // One whose windows no block holds.
+  ConvLayer large = winograd_sample(33, 8, 40, 40);
+  large.shape.epilogue.pool = Pool{.kernel_h = 40, .kernel_w = 40};
+  CHECK_FALSE(offers_winograd(large, 2));
+  CHECK_FALSE(offers_winograd(large, 4));
 }
 
 TEST_CASE("winograd: four outputs of a row at once, where they lie together") {

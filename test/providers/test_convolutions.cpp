@@ -9,10 +9,14 @@
 #include <string>
 
 #include "compiler/providers/conv_dense/tiles.h"
+#include "ir/error.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
+#include "test/every_case.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"
+#include "test/providers/tensor_cores.h"
+#include "test/providers/transformed_case.h"
 
 using namespace burin;
 using namespace burin_test;
@@ -48,6 +52,20 @@ ConvLayer by_fours() {
   return make_layer("by_fours", shape, 0.9);
 }
 
+// Of a 3x3 filter with all there may be at the end; the pool is the caller's.
+ConvShape pooled_shape(int inputs, int outputs, int rows, int cols) {
+  ConvShape shape;
+  shape.in_channels = inputs;
+  shape.out_channels = outputs;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.pad = {1, 1, 1, 1};
+  shape.in_h = rows;
+  shape.in_w = cols;
+  shape.epilogue.bias = shape.epilogue.residual = true;
+  shape.epilogue.function = function_of(Activation::relu);
+  return shape;
+}
+
 std::set<std::string> names(const std::string& list) {
   std::istringstream stream(list);
   return {std::istream_iterator<std::string>(stream), {}};
@@ -63,7 +81,7 @@ const std::set<std::string> kNotSkipped = names(
     "groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2 pooled_depthwise max_6x6 max_of_all "
     "average_6x6 "
     "average_of_all average_of_all_1x1 average_of_all_batch_5 averaged_residual_relu");
-// Of the others baked code alone computes these.
+// Of those that pool, conv_dense computes all whose windows a tile holds, conv_streamed none of these.
 const std::set<std::string> kPooled = names(
     "max_2x2 max_3x3_stride_2 max_3x3_stride_2_padded max_3x3_stride_2_rounded_up max_3x3_stride_1 max_2x2_stride_3 "
     "max_asymmetric_pad max_1x4 max_6x6 max_of_all average_2x2 average_3x3_padded average_counts_padding "
@@ -83,7 +101,7 @@ const std::set<std::string> kNotStreamed = names(
 // tolerance (test_conv_winograd.cpp and test_conv_fft.cpp have the other edges with more weights).
 const std::set<std::string> kFourier = names(
     "all_zero full_dense only_the_last_output one_weight_everywhere one_output_pixel_no_pad one_output_channel no_pad "
-    "all_zero_bias_relu all_zero_sigmoid_residual all_zero_residual_sigmoid 5x5 7x7 3x11");
+    "all_zero_bias_relu all_zero_sigmoid_residual all_zero_residual_sigmoid pooled_all_zero 5x5 7x7 3x11");
 const std::set<std::string> kTransformed = names(
     "all_zero full_dense row_empty column_empty channel_empty only_the_last_output one_weight_everywhere "
     "negative_zero_is_zero one_output_pixel_no_pad odd_width rows_of_48_bytes one_output_channel 3x3 no_pad "
@@ -91,7 +109,11 @@ const std::set<std::string> kTransformed = names(
     "leaky_relu_negative_slope sigmoid sigmoid_saturated silu silu_saturated residual bias_relu bias_relu6 "
     "bias_residual residual_relu residual_sigmoid bias_residual_relu6 bias_residual_leaky_relu "
     "bias_residual_silu bias_silu_batch_3 all_zero_bias_relu bias_silu_residual relu_residual "
-    "all_zero_sigmoid_residual all_zero_residual_sigmoid");
+    "all_zero_sigmoid_residual all_zero_residual_sigmoid max_2x2 max_3x3_stride_2 max_3x3_stride_2_padded "
+    "max_3x3_stride_2_rounded_up max_3x3_stride_1 max_2x2_stride_3 max_asymmetric_pad max_1x4 max_6x6 max_of_all "
+    "average_2x2 average_3x3_padded average_counts_padding average_rounded_up average_6x6 average_of_all "
+    "pooled_rows_of_48_bytes pooled_batch_3 pooled_all_zero pooled_bias_relu pooled_residual_relu "
+    "averaged_residual_relu pooled_bias_silu");
 
 std::set<std::string> providers_for(const std::string& edge) {
   std::set<std::string> wanted;
@@ -100,8 +122,8 @@ std::set<std::string> providers_for(const std::string& edge) {
   if (!kNotSkipped.contains(edge)) wanted.insert("conv_zero_skip");
   if (kDepthwise.contains(edge)) return {"conv_depthwise"};
   if (kMeans.contains(edge)) wanted.insert("conv_streamed");
+  if (edge != "pooled_depthwise") wanted.insert("conv_dense");
   if (kPooled.contains(edge) || kMeans.contains(edge)) return wanted;
-  wanted.insert("conv_dense");
   if (!kNotStreamed.contains(edge)) wanted.insert("conv_streamed");
   return wanted;
 }
@@ -163,6 +185,7 @@ TEST_CASE("convolution with weights as data: random shapes") {
     shape.in_h = std::min(shape.in_h, 20);
     shape.in_w = std::min(shape.in_w, 20);
     shape.epilogue.bias = random.chance(0.5);
+    if (random.chance(0.3)) shape.epilogue.pool = random_pool(random);
     add_residual(shape, random);
     if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
     // Depthwise filters of more positions than conv_depthwise takes are baked.
@@ -192,6 +215,51 @@ TEST_CASE("convolution with weights as data: every kind of tile") {
     odd = 1 - odd;
   }
   CHECK(kinds.front() == kinds.back());
+}
+
+TEST_CASE("convolution with weights as data: every kind of pool, behind every kind of tile") {
+  int kinds = 0, number = 0;
+  for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
+    for (Pool pool : {window_of(kind, 2, 2), window_of(kind, 3, 2), window_of(kind, 3, 2, 1), window_of(kind, 3, 1, 1),
+                      window_of(kind, 2, 3), window_of(kind, 5, 4, 2)}) {
+      pool.round_up = pool.kernel_h == 3;
+      pool.count_padding = pool.stride_h == 1;
+      ConvShape shape = pooled_shape(19, 21, 9, 11);
+      shape.epilogue.pool = pool;
+      const ConvLayer layer = make_layer("pooled", shape, 0.7);
+      const Network network = network_of(layer);
+      const Operator& op = network.operators.back();
+      ProviderCheck check;
+      check.tolerance = tolerance_of(layer);
+      check.batches = {3};
+      check.tuned_batch = 8;
+      const std::vector<Candidate> all =
+          find_provider("conv_dense")->propose(task_of(network, op, check), {.count = 1000});
+      INFO("windows of " << pool.kernel_h << ", step " << pool.stride_h);
+      CHECK(all.size() > 20);
+      for (const Candidate& candidate : all) {
+        if (!is_taken(number++, 11)) continue;
+        CHECK(check_candidate(network, op, candidate, check) == "");
+        ++kinds;
+      }
+    }
+  }
+  CHECK(kinds > 20);
+}
+
+TEST_CASE("convolution with weights as data: tiles that are asked for have whole windows") {
+  ConvShape shape = pooled_shape(8, 16, 12, 12);
+  shape.epilogue.pool = window_of(PoolKind::max, 3, 2);
+  const ConvLayer layer = make_layer("pooled", shape, 1);
+  const auto plans = [&](const char* choices) { return plans_with("conv_dense", layer, choices, {}).size(); };
+  CHECK(plans("window_rows=2,window_cols=2") == 1);
+  CHECK(check_plan_with("conv_dense", layer, "window_rows=2,window_cols=2", check_of_batch(1, tolerance_of(layer))) == "");
+  CHECK_THROWS_AS(plans("window_rows=5,window_cols=6"), Error);  // 11 x 13 pixels
+  CHECK_THROWS_AS(plans("window_rows=1,window_cols=2,images=2"), Error);
+  ConvShape wide = shape;
+  wide.in_h = wide.in_w = 24;
+  wide.epilogue.pool = window_of(PoolKind::average, 12, 12);  // 144 pixels
+  CHECK(plans_with("conv_dense", make_layer("wide", wide, 1), "", {}).empty());
 }
 
 TEST_CASE("convolution with weights as data: nothing that takes longer than it may") {

@@ -46,10 +46,10 @@ std::vector<std::uint32_t> pack_panels(const ConvLayer& layer, const ConvDenseTi
   return words;
 }
 
-// Four pixels lie next to each other in the input where they do in the output.
+// Four pixels of a tile lie next to each other in the input where they do in the output.
 int most_vector(const ConvShape& shape, const KernelTensor& input) {
   const bool same = shape.kernel_h == 1 && shape.kernel_w == 1 && shape.stride_h == 1 && shape.stride_w == 1 &&
-                    shape.pad == Padding{};
+                    shape.pad == Padding{} && !shape.epilogue.pool;
   return same && shape.in_h * shape.in_w % kVectorWords == 0 && is_wide(input) ? kVectorWords : 1;
 }
 
@@ -62,7 +62,9 @@ constexpr TileChoice<ConvDenseTiles> kChoices[] = {{"output_threads", &ConvDense
                                                    {"chunk_channels", &ConvDenseTiles::chunk_channels},
                                                    {"chunk_cols", &ConvDenseTiles::chunk_cols},
                                                    {"buffers", &ConvDenseTiles::buffers},
-                                                   {"vector", &ConvDenseTiles::vector}};
+                                                   {"vector", &ConvDenseTiles::vector},
+                                                   {"window_rows", &ConvDenseTiles::window_rows},
+                                                   {"window_cols", &ConvDenseTiles::window_cols}};
 
 // The tiles that a plan's constants describe.
 ConvDenseTiles tiles_of(const TemplatePlan& plan) {
@@ -93,17 +95,19 @@ class ConvDenseProvider : public TemplateProvider {
     return candidates;
   }
   std::vector<std::string> choices() const override {
-    return {"output_threads", "output_quads", "pixel_threads", "pixel_quads", "splits",
-            "chunk_channels", "chunk_cols",   "buffers",       "images",      "vector"};
+    return {"output_threads", "output_quads", "pixel_threads", "pixel_quads", "splits",      "chunk_channels",
+            "chunk_cols",     "buffers",      "images",        "vector",      "window_rows", "window_cols"};
   }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     return predict(tiles_of(plan), task.layer->shape, task.batch, arch_of(task));
   }
-  bool can(const Task& task) const override { return is_plain_convolution(task) && !task.layer->shape.epilogue.pool; }
+  bool can(const Task& task) const override {
+    return is_plain_convolution(task) && can_have_windows(task.layer->shape);
+  }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
     ConvDenseTiles tiles = tiles_of(chosen);
     tiles.vector = std::min(tiles.vector, most_vector(task.layer->shape, task.reads[0]));
-    return fits(tiles, arch_of(task)) ? plan_of(task, tiles) : start(task);
+    return fits(tiles, task.layer->shape, arch_of(task)) ? plan_of(task, tiles) : start(task);
   }
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
     return pack_panels(*task.layer, tiles_of(plan));
@@ -116,6 +120,7 @@ class ConvDenseProvider : public TemplateProvider {
     set_narrow(plan);
     plan.input().alignment = tiles.vector * kWordBytes;
     set_convolution(plan, shape);
+    set_pool(plan, shape);
     LaunchGeometry& launch = plan.launch();
     launch.threads = tiles.threads();
     launch.shared_bytes = tiles.shared_bytes();
@@ -124,6 +129,7 @@ class ConvDenseProvider : public TemplateProvider {
     set_integers(plan, {{"group_channels", shape.channels_per_group()},
                         {"group_outputs", shape.outputs_per_group()},
                         {"out_rows", shape.out_h()},
+                        {"out_cols", shape.out_w()},
                         {"padded", shape.pad != Padding{}},
                         {"chunk_depth", tiles.chunk_depth()},
                         {"has_bias", shape.epilogue.bias}});

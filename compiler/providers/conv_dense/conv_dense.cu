@@ -7,8 +7,12 @@
 // While a chunk is multiplied, those after it are copied. A thread has up to 16 outputs and 8 pixels of one split; what
 // the splits have is added up at the end.
 //
+// Behind a pool a tile has all pixels that a rectangle of windows reads, of each of the block's images: what lies in
+// windows of two tiles is computed in both. What is pooled lies in shared memory, and is stored nowhere else.
+//
 // Weights: for each tile of output channels, for each chunk, `chunk_depth` rows of the tile's width. Then the biases.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_dense/conv_dense.def"
+#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/function.h"
 #include "templates/kernels/register_tiles.h"
 #include "templates/kernels/residual.h"
@@ -20,8 +24,16 @@ constexpr u32 kResultsAtOnce = 8;  // of a thread, whose residuals are loaded to
 BURIN_DEVICE u32 tile_outputs() { return kQuadWords * output_quads() * output_threads(); }
 BURIN_DEVICE u32 tile_pixels() { return kQuadWords * pixel_quads() * pixel_threads(); }
 BURIN_DEVICE u32 output_tiles() { return divide_up(group_outputs(), tile_outputs()); }
-BURIN_DEVICE u32 image_pixels() { return out_rows() * out_cols(); }
-BURIN_DEVICE u32 pixel_tiles() { return divide_up(block_images() * image_pixels(), tile_pixels()); }
+BURIN_DEVICE u32 image_pixels() { return conv_rows() * conv_cols(); }
+// Behind a pool: the pixels that a tile's windows read of an image, and the tiles beside each other.
+BURIN_DEVICE u32 pixel_rows() { return (window_rows() - 1) * pool_stride_rows() + pool_rows(); }
+BURIN_DEVICE u32 pixel_cols() { return (window_cols() - 1) * pool_stride_cols() + pool_cols(); }
+BURIN_DEVICE u32 rectangle_pixels() { return pixel_rows() * pixel_cols(); }
+BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), window_cols()); }
+BURIN_DEVICE u32 pixel_tiles() {
+  return pools() ? divide_up(out_rows(), window_rows()) * tiles_across()
+                 : divide_up(block_images() * image_pixels(), tile_pixels());
+}
 BURIN_DEVICE u32 groups() { return image_blocks() / (output_tiles() * pixel_tiles()); }
 BURIN_DEVICE u32 in_plane() { return in_rows() * in_cols(); }
 BURIN_DEVICE u32 chunks() {
@@ -42,7 +54,21 @@ struct Pixel {
   u32 place;  // in its plane
   bool exists;
 };
+// The first window of a tile, and the first pixel that it reads: padding of the pool lies before 0.
+BURIN_DEVICE u32 first_window_row() { return pixel_tile() / tiles_across() * window_rows(); }
+BURIN_DEVICE u32 first_window_col() { return pixel_tile() % tiles_across() * window_cols(); }
+BURIN_DEVICE i32 first_row() { return static_cast<i32>(first_window_row()) * pool_stride_rows() - pool_pad_top(); }
+BURIN_DEVICE i32 first_col() { return static_cast<i32>(first_window_col()) * pool_stride_cols() - pool_pad_left(); }
+BURIN_DEVICE Pixel pixel_of_windows(u32 index, i32 batch) {
+  const u32 image = index / rectangle_pixels(), within = index - image * rectangle_pixels();
+  const i32 row = first_row() + static_cast<i32>(within / pixel_cols());
+  const i32 col = first_col() + static_cast<i32>(within % pixel_cols());
+  const bool exists = image < static_cast<u32>(block_images()) && is_pixel(row, col) &&
+                      first_image() + image < static_cast<u32>(batch);
+  return {first_image() + image, static_cast<u32>(row * conv_cols() + col), exists};
+}
 BURIN_DEVICE Pixel pixel_at(u32 index, i32 batch) {
+  if (pools()) return pixel_of_windows(index, batch);
   const u32 of_block = pixel_tile() * tile_pixels() + index;
   const u32 image = block_images() == 1 ? 0 : of_block / image_pixels();
   const u32 place = of_block - image * image_pixels();
@@ -84,8 +110,8 @@ BURIN_DEVICE Column column_of(i32 batch) {
   const u32 thread = burin_dev_thread();
   const Pixel pixel = pixel_at(thread % columns() * vector(), batch);
   Column column;
-  column.row = static_cast<i32>(pixel.place / out_cols()) * stride_rows() - pad_top();
-  column.col = static_cast<i32>(pixel.place % out_cols()) * stride_cols() - pad_left();
+  column.row = static_cast<i32>(pixel.place / conv_cols()) * stride_rows() - pad_top();
+  column.col = static_cast<i32>(pixel.place % conv_cols()) * stride_cols() - pad_left();
   const i32 in_channel = column.row * in_cols() + column.col;
   const u32 first_channel = group() * group_channels() * in_plane();
   const i64 image = static_cast<i64>(pixel.image) * in_image_words() + first_channel;
@@ -171,7 +197,7 @@ BURIN_DEVICE bool is_output(u32 step, u32 mine) {
   return in_tile && output_tile() * tile_outputs() + step + mine < static_cast<u32>(group_outputs());
 }
 
-// A thread's results are those of one pixel, some outputs apart.
+// A thread's results are those of one pixel, some outputs apart. Behind a pool they stay where the first split's sums lie.
 BURIN_DEVICE void finish(const float* weights, const float* other, float* output, i32 batch) {
   const u32 outputs_at_once = block_threads() / tile_pixels(), thread = burin_dev_thread();
   const u32 mine = thread / tile_pixels(), column = thread % tile_pixels();
@@ -207,9 +233,36 @@ BURIN_DEVICE void finish(const float* weights, const float* other, float* output
       for (u32 split = 0; split < static_cast<u32>(splits()); ++split) {
         sum += burin_dev_shared_load(sums, (split * tile_outputs() + step) * tile_pixels() * kWordBytes);
       }
-      burin_dev_global_store(to, bytes_of((channel + step) * image_pixels() + pixel.place),
-                             end_of_sum(sum + results[i], residuals[i]));
+      const float result = end_of_sum(sum + results[i], residuals[i]);
+      if (pools()) {
+        burin_dev_shared_store(sums, step * tile_pixels() * kWordBytes, result);
+      } else {
+        burin_dev_global_store(to, bytes_of((channel + step) * image_pixels() + pixel.place), result);
+      }
     }
+  }
+}
+
+// Stores what windows make of the results, neighbours in a row by neighbouring threads.
+BURIN_DEVICE void store_windows(float* output, i32 batch) {
+  const u32 of_image = window_rows() * window_cols(), of_output = block_images() * of_image;
+#pragma nounroll
+  for (u32 item = burin_dev_thread(); item < tile_outputs() * of_output; item += block_threads()) {
+    const u32 number = item / of_output, image = item % of_output / of_image, window = item % of_image;
+    const u32 row = window / window_cols(), col = window % window_cols();
+    const u32 y = first_window_row() + row, x = first_window_col() + col;
+    const u32 of_group = output_tile() * tile_outputs() + number;
+    if (y >= static_cast<u32>(out_rows()) || x >= static_cast<u32>(out_cols())) continue;
+    if (of_group >= static_cast<u32>(group_outputs()) || first_image() + image >= static_cast<u32>(batch)) continue;
+    const u32 top = row * pool_stride_rows(), left = col * pool_stride_cols();
+    const u32 pixel = number * tile_pixels() + image * rectangle_pixels() + top * pixel_cols() + left;
+    const float result = pool_of_window(
+        first_row() + static_cast<i32>(top), first_col() + static_cast<i32>(left), [&](u32 r, u32 s) BURIN_INLINED {
+          return burin_dev_shared_load(kSharedStart + pixel * kWordBytes, (r * pixel_cols() + s) * kWordBytes);
+        });
+    const u32 channel = group() * group_outputs() + of_group;
+    burin_dev_global_store(output_of(output, first_image() + image),
+                           bytes_of((channel * out_rows() + y) * out_cols() + x), result);
   }
 }
 
@@ -254,4 +307,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   if (own.exists) leave(own, sums);
   burin_dev_barrier();
   finish(weights, other, output, batch);
+  if (!pools()) return;
+  burin_dev_barrier();
+  store_windows(output, batch);
 }

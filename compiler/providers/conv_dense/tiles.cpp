@@ -19,6 +19,8 @@ constexpr int kQuad = ConvDenseTiles::kQuad;
 constexpr int kMaxChunkDepth = 64;   // conv_dense.def
 constexpr int kMaxRowsOfSplit = 24;  // of a chunk: they are multiplied without a loop
 constexpr int kMaxTileThreads = 512;
+constexpr int kMostPixelThreads = 16, kMostPixelQuads = 2;
+constexpr int kMostTilePixels = kQuad * kMostPixelQuads * kMostPixelThreads;
 
 // The terms of the cost. Estimates, but for the first two.
 constexpr double kClockLoss = 1.13;            // an H200 has 1.75 GHz while all its lanes multiply
@@ -55,7 +57,7 @@ class Search {
 
   std::vector<ConvDenseTiles> run(std::size_t count) {
     for (tiles_.output_quads = 1; tiles_.output_quads <= 4; ++tiles_.output_quads) {
-      for (tiles_.pixel_quads = 1; tiles_.pixel_quads <= 2; ++tiles_.pixel_quads) {
+      for (tiles_.pixel_quads = 1; tiles_.pixel_quads <= kMostPixelQuads; ++tiles_.pixel_quads) {
         for (const int outputs : {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 16}) {
           if (is_too_much(outputs, tiles_.output_quads, shape_.outputs_per_group())) continue;
           tiles_.output_threads = outputs;
@@ -89,14 +91,26 @@ class Search {
     return used > kWarpSize && tiles_.threads() - used > kWarpSize / 4;
   }
 
-  std::int64_t pixels() const { return std::int64_t{shape_.out_h()} * shape_.out_w(); }
+  std::int64_t pixels() const { return std::int64_t{shape_.conv_h()} * shape_.conv_w(); }
+
+  // The windows of a tile, behind a pool; whether there are any. Several images have all theirs in one.
+  bool choose_windows() {
+    if (!shape_.epilogue.pool) return true;
+    const auto pixels = [&](const WindowTile& windows) { return tiles_.pixels_of(windows, *shape_.epilogue.pool); };
+    const std::optional<WindowTile> windows =
+        burin::choose_windows(shape_, tiles_.block_images > 1, pixels, tiles_.tile_pixels());
+    if (!windows) return false;
+    tiles_.window_rows = windows->rows;
+    tiles_.window_cols = windows->cols;
+    return true;
+  }
 
   void try_pixels() {
-    for (const int threads : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16}) {
+    for (const int threads : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, kMostPixelThreads}) {
       tiles_.pixel_threads = threads;
       for (tiles_.block_images = 1; tiles_.block_images <= std::min(batch_, 32); tiles_.block_images *= 2) {
         const std::int64_t pixels_of_block = pixels() * tiles_.block_images;
-        if (is_too_much(threads, tiles_.pixel_quads, pixels_of_block)) continue;
+        if (is_too_much(threads, tiles_.pixel_quads, pixels_of_block) || !choose_windows()) continue;
         for (const int splits : {1, 2, 3, 4, 6, 8, 11, 12, 16}) {
           tiles_.splits = splits;
           if (tiles_.threads() <= kMaxTileThreads && !is_idle()) try_chunks();
@@ -124,7 +138,7 @@ class Search {
   }
 
   void consider() {
-    if (!fits(tiles_, arch_)) return;
+    if (!fits(tiles_, shape_, arch_)) return;
     const double us = predict(tiles_, shape_, batch_, arch_);
     const auto [place, is_new] = best_.try_emplace({tiles_.output_quads, tiles_.pixel_quads, tiles_.splits});
     if (is_new || us < place->second.us) place->second = {tiles_, us};
@@ -139,8 +153,17 @@ class Search {
 
 }  // namespace
 
-bool fits(const ConvDenseTiles& tiles, const ArchSpec& arch) {
+bool can_have_windows(const ConvShape& shape) {
+  const Epilogue& epilogue = shape.epilogue;
+  return !epilogue.pool || (!epilogue.filters() && ConvDenseTiles().pixels_of({}, *epilogue.pool) <= kMostTilePixels);
+}
+
+bool fits(const ConvDenseTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
   const int threads = tiles.threads();
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    const bool is_split = tiles.block_images > 1 && !tiles.windows().has_all(shape);
+    if (is_split || tiles.pixels_of(tiles.windows(), *pool) > tiles.tile_pixels()) return false;
+  }
   return threads <= kMaxTileThreads && tiles.tile_pixels() <= threads && tiles.chunk_depth() <= kMaxChunkDepth &&
          tiles.chunk_depth() / tiles.splits <= kMaxRowsOfSplit && tiles.shared_bytes() <= arch.max_shared_per_block &&
          resident_blocks(tiles, arch) >= 1;
@@ -175,8 +198,12 @@ double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, c
   const double under_way = (tiles.buffers - 1) * resident;  // chunks
   const double waiting = static_cast<double>(tiles.chunks(shape)) * kLatencyClocks / under_way;
   const double results = static_cast<double>(tiles.tile_outputs()) * tiles.tile_pixels();
-  const double epilogue =
+  double epilogue =
       results * (2.0 * tiles.splits + kResultInstructions / kSchedulersPerMultiprocessor) / kWarpSize * idle_schedulers;
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    epilogue += tiles.windows().instructions(*pool) * tiles.tile_outputs() * tiles.block_images /
+                (kWarpSize * kSchedulersPerMultiprocessor) * idle_schedulers;
+  }
   const double slowest = std::max({busy, intake, waiting});
   const double block_clocks = slowest + kOverlapLoss * (busy + intake + waiting - slowest) + epilogue;
   return launch_time_us({.busy_us = clocks_us(of_multiprocessor * block_clocks * kClockLoss, arch),
@@ -194,7 +221,11 @@ std::vector<ConvDenseTiles> choose_tiles(const ConvShape& shape, int batch, int 
 }
 
 double least_conv_dense_us(const ConvShape& shape, int batch, const ArchSpec& arch) {
-  const double multiply_adds = static_cast<double>(shape.weight_elements()) * shape.out_h() * shape.out_w() * batch;
+  double pixels = static_cast<double>(shape.conv_h()) * shape.conv_w();
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {  // its windows may leave some out
+    pixels = std::min(pixels, static_cast<double>(shape.out_h()) * shape.out_w() * pool->kernel_h * pool->kernel_w);
+  }
+  const double multiply_adds = static_cast<double>(shape.weight_elements()) * pixels * batch;
   const double clocks = multiply_adds / (arch.fma_lanes_per_clock * arch.multiprocessors) / kIssueShare;
   return launch_time_us({.busy_us = clocks_us(clocks * kClockLoss, arch), .waits = kConvolutionWaits}, arch);
 }

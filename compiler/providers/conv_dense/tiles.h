@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/providers/template_provider.h"
+#include "compiler/providers/window_tiles.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
 #include "ir/saturate.h"
@@ -13,7 +14,8 @@
 namespace burin {
 
 // A block's tile has output_threads x 4 * output_quads output channels and pixel_threads x 4 * pixel_quads pixels; each
-// split of it has a thread for every 4 * output_quads x 4 * pixel_quads of them.
+// split of it has a thread for every 4 * output_quads x 4 * pixel_quads of them. Behind a pool its pixels are those that
+// window_rows x window_cols windows read of each of the block's images, and what is left of the tile is empty.
 struct ConvDenseTiles {
   static constexpr int kQuad = 4;
 
@@ -23,6 +25,7 @@ struct ConvDenseTiles {
   int buffers = 2;
   int block_images = 1;
   int vector = 1;  // activations that one copy brings
+  int window_rows = 1, window_cols = 1;
 
   int tile_outputs() const { return kQuad * output_quads * output_threads; }
   int tile_pixels() const { return kQuad * pixel_quads * pixel_threads; }
@@ -38,9 +41,17 @@ struct ConvDenseTiles {
   std::int64_t output_tiles(const ConvShape& shape) const {
     return ceil_div(shape.outputs_per_group(), tile_outputs());
   }
+  std::int64_t pixel_tiles(const ConvShape& shape) const {
+    if (shape.epilogue.pool) return windows().tiles_per_image(shape);
+    return ceil_div(std::int64_t{block_images} * shape.out_h() * shape.out_w(), tile_pixels());
+  }
+  WindowTile windows() const { return {window_rows, window_cols}; }
+  // Those that they read, of all images.
+  std::int64_t pixels_of(const WindowTile& windows, const Pool& pool) const {
+    return block_images * windows.pixel_rows(pool) * windows.pixel_cols(pool);
+  }
   std::int64_t image_blocks(const ConvShape& shape) const {
-    const std::int64_t pixels = std::int64_t{block_images} * shape.out_h() * shape.out_w();
-    return shape.groups * output_tiles(shape) * ceil_div(pixels, tile_pixels());
+    return shape.groups * output_tiles(shape) * pixel_tiles(shape);
   }
   bool operator==(const ConvDenseTiles&) const = default;
 };
@@ -50,8 +61,11 @@ struct ConvDenseTiles {
 std::vector<ConvDenseTiles> choose_tiles(const ConvShape& shape, int batch, int vector, const ArchSpec& arch,
                                          std::size_t count);
 
+// Whether a tile holds a window of the layer's pool, if it has one.
+bool can_have_windows(const ConvShape& shape);
+
 // Whether a block can have these tiles.
-bool fits(const ConvDenseTiles& tiles, const ArchSpec& arch);
+bool fits(const ConvDenseTiles& tiles, const ConvShape& shape, const ArchSpec& arch);
 
 // The time of one launch in us.
 double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch);

@@ -290,7 +290,7 @@ BURIN_DEVICE void finish(const float* weights, const float* other, float* output
       give_quad(item, of_block, row * row_quads() + quad, outputs, bias, other, output);
     }
   }
-  finish_cluster(weights, other, output, batch);
+  finish_block(weights, other, output, batch);
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32 batch) {

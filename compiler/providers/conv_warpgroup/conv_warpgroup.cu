@@ -270,9 +270,7 @@ BURIN_DEVICE float window_of(const Sums& sums, const Rectangle& pixels, u32 row,
     }
   }
   if (!pool_averages()) return result;
-  const WindowAxis rows = {pixels.first_row + static_cast<i32>(top), pool_rows(), 1, conv_rows(), pool_pad_bottom()};
-  const WindowAxis cols = {pixels.first_col + static_cast<i32>(left), pool_cols(), 1, conv_cols(), pool_pad_right()};
-  return pool_mean(result, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
+  return mean_of_window(pixels.first_row + static_cast<i32>(top), pixels.first_col + static_cast<i32>(left), result);
 }
 
 BURIN_DEVICE void store_sums(Sums& sums, const Tile& tile, const Warp& warp, const float* other, float* output) {

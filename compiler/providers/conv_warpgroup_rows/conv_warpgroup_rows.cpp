@@ -113,8 +113,6 @@ class ConvWarpgroupRowsProvider : public TemplateProvider {
                         {"group_outputs", shape.outputs_per_group()},
                         {"out_rows", shape.out_h()},
                         {"out_cols", shape.out_w()},
-                        {"conv_rows", shape.conv_h()},
-                        {"conv_cols", shape.conv_w()},
                         {"output_blocks", tiles.output_blocks(shape)},
                         {"split_channels", tiles.split_channels(shape)},
                         {"pitch", tiles.pitch(shape)},

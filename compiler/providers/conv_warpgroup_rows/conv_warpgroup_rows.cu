@@ -19,7 +19,7 @@
 #include "templates/kernels/cluster_sums.h"
 #include "templates/kernels/filter_parts.h"
 #include "templates/kernels/function.h"
-#include "templates/kernels/pool_window.h"
+#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/residual.h"
 
 constexpr u32 kGroupWarps = 4, kGroupRows = 64, kWarpRows = 16;
@@ -302,9 +302,6 @@ BURIN_DEVICE u32 channel_of(u32 row) {
 BURIN_DEVICE u32 first_row(const Warp& warp) {  // of the block, that is the lane's
   return warp.row_group * kGroupRows + warp.of_group * kWarpRows + warp.lane / 4;
 }
-BURIN_DEVICE bool is_pixel(i32 y, i32 x) {
-  return static_cast<u32>(y) < static_cast<u32>(conv_rows()) && static_cast<u32>(x) < static_cast<u32>(conv_cols());
-}
 
 // Sums begin with the bias; of a cluster's blocks, those of the first one.
 struct Bias {
@@ -545,22 +542,10 @@ BURIN_DEVICE Output output_at(const Tile& tile, u32 number) {
           y < static_cast<u32>(out_rows()) && x < static_cast<u32>(out_cols())};
 }
 BURIN_DEVICE float pooled(const Tile& tile, const Output& of, u32 share, u32 share_row) {
-  float result = pool_start(pool_averages());
-#pragma unroll
-  for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
-#pragma unroll
-    for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) {
-      const u32 row = of.top + r, col = of.left + s;
-      const bool inside = (!windows_leave_rows() && !windows_leave_cols()) ||
-                          is_pixel(tile.row + static_cast<i32>(row), tile.col + static_cast<i32>(col));
-      const float value = sum_at(share, share_row, word_of_pixel(row, col));
-      result = pool_with(pool_averages(), result, value, inside);
-    }
-  }
-  if (!pool_averages()) return result;
-  const WindowAxis rows = {tile.row + static_cast<i32>(of.top), pool_rows(), 1, conv_rows(), pool_pad_bottom()};
-  const WindowAxis cols = {tile.col + static_cast<i32>(of.left), pool_cols(), 1, conv_cols(), pool_pad_right()};
-  return pool_mean(result, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
+  return pool_of_window(tile.row + static_cast<i32>(of.top), tile.col + static_cast<i32>(of.left),
+                        [&](u32 r, u32 s) BURIN_INLINED {
+                          return sum_at(share, share_row, word_of_pixel(of.top + r, of.left + s));
+                        });
 }
 BURIN_DEVICE Together values_of(const Tile& tile, const Output& of, u32 share, u32 share_row) {
   if (!pools()) return finished(share, share_row, word_of_pixel(of.top, of.left));

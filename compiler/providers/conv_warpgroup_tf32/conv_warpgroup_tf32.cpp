@@ -84,8 +84,6 @@ class ConvWarpgroupTf32Provider : public TemplateProvider {
                         {"group_outputs", shape.outputs_per_group()},
                         {"out_rows", shape.out_h()},
                         {"out_cols", shape.out_w()},
-                        {"conv_rows", shape.conv_h()},
-                        {"conv_cols", shape.conv_w()},
                         {"output_blocks", tiles.output_blocks(shape)},
                         {"patch_rows", tiles.patch_rows(shape)},
                         {"patch_cols", tiles.patch_cols(shape)},

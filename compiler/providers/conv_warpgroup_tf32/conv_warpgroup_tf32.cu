@@ -207,9 +207,6 @@ BURIN_DEVICE u32 windows_at(u32 octet, u32 output_group) {
   const u32 number = octet % 2 * output_groups() + output_group;
   return buffer_at(buffers()) + number * pixel_groups() * kGroupPixels * kLineBytes;
 }
-BURIN_DEVICE bool is_pixel(i32 row, i32 col) {
-  return static_cast<u32>(row) < static_cast<u32>(conv_rows()) && static_cast<u32>(col) < static_cast<u32>(conv_cols());
-}
 // What a window makes of a channel in four images, whose place in the tile's first pixel is at `line`.
 BURIN_DEVICE f32x4 pooled(const Tile& tile, u32 line, u32 row, u32 col) {
   const u32 top = row * pool_stride_rows(), left = col * pool_stride_cols();
@@ -228,11 +225,9 @@ BURIN_DEVICE f32x4 pooled(const Tile& tile, u32 line, u32 row, u32 col) {
     }
   }
   if (!pool_averages()) return result;
-  const WindowAxis rows = {tile.row + static_cast<i32>(top), pool_rows(), 1, conv_rows(), pool_pad_bottom()};
-  const WindowAxis cols = {tile.col + static_cast<i32>(left), pool_cols(), 1, conv_cols(), pool_pad_right()};
 #pragma unroll
   for (u32 i = 0; i < kQuadWords; ++i) {
-    result[i] = pool_mean(result[i], rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
+    result[i] = mean_of_window(tile.row + static_cast<i32>(top), tile.col + static_cast<i32>(left), result[i]);
   }
   return result;
 }

@@ -208,7 +208,7 @@ bool fits(const WarpgroupFloatTiles& tiles, const ConvShape& shape, const ArchSp
   constexpr int kMostOutputOctets = 16;
   return is_part(tiles.part(), shape) && tiles.groups() <= kMostWarpgroups &&
          tiles.output_octets <= kMostOutputOctets && tiles.pixels(shape) <= tiles.pixel_groups * kMostGroupPixels &&
-         (!shape.epilogue.pool || tiles.output_octets % 2 == 0) && tiles.buffers <= kMostFilledBuffers &&
+         has_alternating_windows(tiles, shape) && tiles.buffers <= kMostFilledBuffers &&
          tiles.chunk_channels % kOctetChannels == 0 && can_copy(tiles.box(shape)) &&
          tiles.steps(shape) <= kMostTf32Steps && tiles.image_groups <= kMostGroupsOfImages &&
          tiles.set_blocks <= tiles.tiles(shape) &&

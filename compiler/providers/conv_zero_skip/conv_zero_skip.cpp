@@ -114,8 +114,6 @@ class ConvZeroSkipProvider : public TemplateProvider {
                         {"group_outputs", shape.outputs_per_group()},
                         {"out_rows", shape.out_h()},
                         {"out_cols", shape.out_w()},
-                        {"conv_rows", shape.conv_h()},
-                        {"conv_cols", shape.conv_w()},
                         {"has_bias", shape.epilogue.bias}});
     write_choices(tiles, kZeroSkipChoices, plan);
     plan.weights().run_words = tiles.panel_words(shape) + (shape.epilogue.bias ? shape.out_channels : 0);

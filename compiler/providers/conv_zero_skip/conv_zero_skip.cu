@@ -13,8 +13,8 @@
 // Weights: for each group of the convolution, for each tile of its output channels, a row of the tile's width for each
 // column. Then the biases.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_zero_skip/conv_zero_skip.def"
+#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/function.h"
-#include "templates/kernels/pool_window.h"
 #include "templates/kernels/residual.h"
 
 constexpr u32 kMaxPixels = 9, kMaxOutputQuads = 4, kMaxRuns = 4, kMaxSplitWarps = 32, kMaxClusterBlocks = 8;
@@ -61,6 +61,10 @@ BURIN_DEVICE u32 output_tile() { return block_of_image() / cluster_blocks() % ou
 BURIN_DEVICE u32 group() { return block_of_image() / (cluster_blocks() * output_tiles()) % groups(); }
 BURIN_DEVICE u32 set_block() { return block_of_image() / (cluster_blocks() * output_tiles() * groups()); }
 
+// Where the window of a set begins.
+BURIN_DEVICE i32 window_row(u32 set) { return static_cast<i32>(set / out_cols()) * pool_stride_rows() - pool_pad_top(); }
+BURIN_DEVICE i32 window_col(u32 set) { return static_cast<i32>(set % out_cols()) * pool_stride_cols() - pool_pad_left(); }
+
 // A pixel of the convolution.
 struct Pixel {
   i32 row, col;
@@ -68,11 +72,8 @@ struct Pixel {
 };
 BURIN_DEVICE Pixel pixel_of(u32 set, u32 number) {
   if (pools()) {
-    const i32 row = static_cast<i32>(set / out_cols()) * pool_stride_rows() - pool_pad_top() + number / pool_cols();
-    const i32 col = static_cast<i32>(set % out_cols()) * pool_stride_cols() - pool_pad_left() + number % pool_cols();
-    const bool inside =
-        static_cast<u32>(row) < static_cast<u32>(conv_rows()) && static_cast<u32>(col) < static_cast<u32>(conv_cols());
-    return {row, col, set < sets() && inside};
+    const i32 row = window_row(set) + number / pool_cols(), col = window_col(set) + number % pool_cols();
+    return {row, col, set < sets() && is_pixel(row, col)};
   }
   const u32 place = set * pixels() + number;
   return {static_cast<i32>(place / conv_cols()), static_cast<i32>(place % conv_cols()), place < conv_plane()};
@@ -287,14 +288,6 @@ BURIN_DEVICE float collect(u32 place) {
   return sum;
 }
 
-BURIN_DEVICE float mean_of_window(u32 set, float sum) {
-  const i32 top = static_cast<i32>(set / out_cols()) * pool_stride_rows() - pool_pad_top();
-  const i32 left = static_cast<i32>(set % out_cols()) * pool_stride_cols() - pool_pad_left();
-  const WindowAxis rows = {top, pool_rows(), 1, conv_rows(), pool_pad_bottom()};
-  const WindowAxis cols = {left, pool_cols(), 1, conv_cols(), pool_pad_right()};
-  return pool_mean(sum, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
-}
-
 // A thread has all pixels of a warp's set, of an output channel. It takes them one by one: where many parts are added
 // up, their code is not there for each.
 BURIN_DEVICE void finish_set(u32 pixel_warp, u32 output, const float* weights, const float* other, float* to) {
@@ -322,7 +315,8 @@ BURIN_DEVICE void finish_set(u32 pixel_warp, u32 output, const float* weights, c
   }
   if (!pools()) return;
   const u32 word = channel * out_plane() + set;
-  burin_dev_global_store(to, bytes_of(word), pool_averages() ? mean_of_window(set, pooled) : pooled);
+  const float made = pool_averages() ? mean_of_window(window_row(set), window_col(set), pooled) : pooled;
+  burin_dev_global_store(to, bytes_of(word), made);
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {

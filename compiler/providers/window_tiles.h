@@ -1,0 +1,43 @@
+// Tiles of whole windows, of convolutions that end with a pool.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "ir/conv_layer.h"
+#include "ir/saturate.h"
+
+namespace burin {
+
+// The windows that a block has of each of its images, and the pixels of the convolution that they read.
+struct WindowTile {
+  int rows = 1, cols = 1;
+
+  static std::int64_t pixels(int windows, int kernel, int stride) {
+    return std::int64_t{windows - 1} * stride + kernel;
+  }
+  std::int64_t pixel_rows(const Pool& pool) const { return pixels(rows, pool.kernel_h, pool.stride_h); }
+  std::int64_t pixel_cols(const Pool& pool) const { return pixels(cols, pool.kernel_w, pool.stride_w); }
+  std::int64_t tiles_per_image(const ConvShape& shape) const {
+    return ceil_div(shape.out_h(), rows) * ceil_div(shape.out_w(), cols);
+  }
+  bool has_all(const ConvShape& shape) const { return rows >= shape.out_h() && cols >= shape.out_w(); }
+
+  // Estimates of what threads do for the windows of an output and an image, where pixels lie in shared memory: for each
+  // window its place and the store, for each pixel of it the load.
+  double instructions(const Pool& pool) const {
+    constexpr double kOfWindow = 20, kOfPixel = 3;
+    return static_cast<double>(rows) * cols * (kOfWindow + kOfPixel * pool.kernel_h * pool.kernel_w);
+  }
+};
+
+// Of how many parts a block needs for a tile's windows of all its images.
+using WindowParts = std::function<std::int64_t(const WindowTile&)>;
+
+// Of the tiles that need at most `most_parts` those of which an image has the fewest, and of these the one that needs
+// the fewest parts. `all`: it must have all windows of an image. Nothing: there is no such tile.
+std::optional<WindowTile> choose_windows(const ConvShape& shape, bool all, const WindowParts& parts,
+                                         std::int64_t most_parts);
+
+}  // namespace burin
