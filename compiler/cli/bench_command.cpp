@@ -80,8 +80,8 @@ std::string mean_text(const std::vector<BenchRow>& rows, CudnnMode mode) {
 
 // Columns of modes that no row is compared with stay empty, and are not shown.
 std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
-  std::vector<std::string> columns = {"layer",        ">batch",   "code",         ">warm us",
-                                      ">p10/p90/p99", ">cold us", ">p10/p90/p99", ">model us"};
+  std::vector<std::string> columns = {"layer",    ">batch",       "code",        ">warm us", ">p10/p90/p99",
+                                      ">cold us", ">p10/p90/p99", ">chained us", ">model us"};
   if (dead) columns.insert(columns.end(), {">dead", ">skipped", ">without/cold"});
   columns.emplace_back("cuDNN's calls");
   const std::size_t own_columns = columns.size();
@@ -97,6 +97,7 @@ std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
                                       spread_text(row.times.warm),
                                       microseconds_text(row.times.cold.median_us),
                                       spread_text(row.times.cold),
+                                      microseconds_text(row.times.chained.median_us),
                                       row.batch == row.kernel->planned_batch && row.kernel->predicted_us > 0
                                           ? microseconds_text(row.kernel->predicted_us)
                                           : std::string("-")};
@@ -161,7 +162,8 @@ std::string print_json(const std::vector<BenchRow>& rows, const BenchArguments& 
                                     {"dead", known_json(row.dead)},
                                     {"skipped", row.times.skipped},
                                     {"warm", measurement_json(row.times.warm)},
-                                    {"cold", measurement_json(row.times.cold)}};
+                                    {"cold", measurement_json(row.times.cold)},
+                                    {"chained", measurement_json(row.times.chained)}};
     if (row.kernel->is_convolution()) {
       entry["nonzeros"] = row.kernel->layer->nonzeros;
       add_sizes(entry, {*row.kernel, described_code(*row.kernel, device.arch())});
@@ -259,7 +261,8 @@ int bench_package(const BenchArguments& arguments) {
   for (const std::string& note : bench.notes()) print_note(note);
   const std::optional<std::string> version = cudnn ? std::optional<std::string>(cudnn->version()) : std::nullopt;
   if (arguments.json && write_document(*arguments.json, print_json(rows, arguments, device.info(), version))) return 0;
-  print_data(fmt::format("{} on {} ({}){}; medians of CUDA-graph replays; cold: {} copies of the code in turn\n",
+  print_data(fmt::format("{} on {} ({}){}; medians of CUDA-graph replays; cold: {} copies of the code in turn; chained: "
+                         "so, too,\nand as the steps of a network follow each other\n",
                          arguments.package, device.info().name, device.info().arch(),
                          version ? ", cuDNN " + *version : std::string(), arguments.options.copies));
   print_data(print_table(rows, arguments.dead.has_value()));

@@ -149,6 +149,7 @@ KernelTimes Bench::time(const Kernel& record, int batch, const LayerInput& input
   times.skipped = set.skipped();
   times.warm =
       measure(device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, set.first(), i); }, measure_options());
+  times.chained = time_in_chain(record, batch, input);
   times.cold =
       measure(device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, set.copy(i), i); }, measure_options());
   const std::string call = set.first().library_call(batch);

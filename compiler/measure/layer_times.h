@@ -25,6 +25,8 @@ inline constexpr int kInputBuffers = 4;
 struct KernelTimes {
   Measurement warm;  // the same code again and again
   Measurement cold;  // `copies` loaded copies of the code in turn: as in a network, where other code ran in between
+  // The same as time_in_chain() has it: a launch begins before the one before it has ended, where both are burin's.
+  Measurement chained;
   std::string loaded_from;  // "sm_90 cubin" or "JIT of the PTX"
   double skipped = 0;       // of all tiles and input channels, the share in which the channel was skipped
 };

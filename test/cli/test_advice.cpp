@@ -216,7 +216,7 @@ TEST_CASE("inspect_simplify_shows_the_graph_that_is_compiled") {
   model.floats("w", {512, 512, 1, 1}, std::vector<float>(512 * 512, 0.5F));  // no zeros: not for baked code
   model.add_node("Conv", {"x", "w"}, "c").node.set_name("conv");
   model.add_node("MaxPool", {"c"}, "y")
-      .set("kernel_shape", std::vector<std::int64_t>{2, 2})
+      .set("kernel_shape", std::vector<std::int64_t>{12, 12})  // more pixels than a tile of conv_dense holds
       .set("strides", std::vector<std::int64_t>{2, 2})
       .node.set_name("pool");
   const std::string file = folder.write("m.onnx", model.bytes());

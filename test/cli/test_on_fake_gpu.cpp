@@ -179,6 +179,8 @@ TEST_CASE("bench_loads_copies_and_measures_warm_and_cold") {
     CHECK(times.cold.samples_us.size() == 7);
     CHECK(times.warm.median_us == Approx(driver.microseconds_per_launch));
     CHECK(times.cold.median_us == Approx(driver.microseconds_per_launch));
+    CHECK(times.chained.samples_us.size() == 7);
+    CHECK(times.chained.median_us == Approx(driver.microseconds_per_launch));
     CHECK(times.loaded_from == "sm_90 cubin");
     CHECK(driver.loaded_code().size() == 3);
   }

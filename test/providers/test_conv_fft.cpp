@@ -90,7 +90,7 @@ std::complex<double> bin_of(const std::vector<float>& filter, int cols, double r
 TEST_CASE("fft: random shapes") {
   constexpr int kShapes = 70;
   Random random(7);
-  int checked = 0;
+  int checked = 0, number = 0;
   for (int i = 0; i < kShapes; ++i) {
     ConvShape shape = random_shape(random);
     shape.groups = shape.stride_h = shape.stride_w = shape.dilation_h = shape.dilation_w = 1;
@@ -107,12 +107,13 @@ TEST_CASE("fft: random shapes") {
     const ConvLayer layer = make_layer("random", shape, 0.8, static_cast<std::uint64_t>(i) + 1);
     INFO("shape " << i << ": " << describe(shape));
     for (const int side : kFftSides) {
-      if (!offers_fft(layer, side)) continue;
-      CHECK(check_fft(layer, of_side(side), random.integer(1, 4)) == "");
+      const int batch = random.integer(1, 4);
+      if (!offers_fft(layer, side) || !is_taken(number++, 2)) continue;
+      CHECK(check_fft(layer, of_side(side), batch) == "");
       ++checked;
     }
   }
-  CHECK(checked >= 40);
+  CHECK(checked >= 20);
 }
 
 TEST_CASE("fft: transformed filters") {
@@ -143,13 +144,14 @@ TEST_CASE("fft: transformed filters") {
 }
 
 TEST_CASE("fft: filters of every size that a patch allows") {
+  int number = 0;
   for (const int side : kFftSides) {
     for (const int rows : {3, 4, 5, 7, 8, 11, 14, 15}) {
       for (const int cols : {3, 6, 7, 10, 15}) {
         const ConvLayer layer = fft_sample(9, 5, 17, 13, rows, cols);
         INFO(rows << "x" << cols << ", side " << side);
         CHECK(offers_fft(layer, side) == (std::max(rows, cols) < side));
-        if (std::max(rows, cols) < side) CHECK(check_fft(layer, of_side(side), 1) == "");
+        if (std::max(rows, cols) < side && is_taken(number++, 2)) CHECK(check_fft(layer, of_side(side), 1) == "");
       }
     }
   }
@@ -285,35 +287,5 @@ TEST_CASE("fft: plans that are none") {
 
 TEST_CASE("fft: a plan whose numbers were edited is refused, or computes the same") {
   const ConvLayer layer = with_residual_and_silu(fft_sample(17, 6, 7, 8, 5, 3));
-  const Network network = network_of(layer);
-  const Operator& op = network.operators.back();
-  const ProviderCheck check = check_of(layer);
-  const Task task = task_of(network, op, check);
-  int refused = 0, computed = 0;
-  for (const char* choices : {"side=8,cluster=1", "side=16,cluster=2"}) {
-    Candidate candidate = fft_plans(layer, choices, check).front();
-    const std::string plan = candidate.plan;
-    std::size_t end = 0;
-    for (std::size_t at = plan.find_first_of("0123456789"); at != std::string::npos;
-         at = plan.find_first_of("0123456789", end)) {
-      end = std::min(plan.find_first_not_of("0123456789", at), plan.size());
-      for (const char* number : {"0", "1", "3", "64", "65536", "2147483647", "99999999999999999999"}) {
-        std::string edited = plan;
-        edited.replace(at, end - at, number);
-        if (edited == plan) continue;
-        const auto thrown = thrown_by([&] { (void)find_provider(kFft)->make(task, edited); });
-        INFO((thrown ? thrown->text : "") << "\n" << edited);
-        if (!thrown) {
-          candidate.plan = edited;
-          REQUIRE(check_candidate(network, op, candidate, check) == "");
-          ++computed;
-          continue;
-        }
-        ++refused;
-        REQUIRE((thrown->kind == ErrorKind::bad_input || thrown->kind == ErrorKind::unsupported));
-      }
-    }
-  }
-  CHECK(refused > 400);
-  CHECK(computed > 0);
+  check_edited_plans(kFft, layer, {"side=8,cluster=1", "side=16,cluster=2"}, check_of(layer));
 }

@@ -41,7 +41,7 @@ std::string check_gathered(const ConvLayer& layer, ElementType element, int batc
 
 std::set<std::string> expected_providers(const std::string& edge, const ConvLayer& layer) {
   static const std::set<std::string> kLargePatches = {"dilation_larger_than_image"};
-  if (edges_of_small_groups().contains(edge) || kLargePatches.contains(edge) || layer.shape.epilogue.pool) return {};
+  if (edges_of_small_groups().contains(edge) || kLargePatches.contains(edge)) return {};
   return {edges_of_depthwise().contains(edge) ? "conv_depthwise" : "conv_gathered"};
 }
 

@@ -12,6 +12,7 @@
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"
+#include "test/providers/transformed_case.h"
 
 using namespace burin;
 using namespace burin_test;
@@ -78,6 +79,21 @@ TEST_CASE("streamed convolution: means of whole planes") {
   }
 }
 
+TEST_CASE("streamed convolution: pools") {
+  ConvShape shape = square(16, 21, 9, 3, 1, 1);
+  shape.epilogue.residual = true;
+  shape.epilogue.function = function_of(Activation::relu);
+  std::vector<Pool> pools = some_pools();
+  pools.push_back(Pool{.kernel_h = 9, .kernel_w = 9});  // the largest of all
+  for (const Pool& pool : pools) {
+    shape.epilogue.pool = pool;
+    const ConvLayer layer = make_layer("streamed", shape, 0.6, 3);
+    INFO("windows of " << pool.kernel_h << "x" << pool.kernel_w);
+    for (const int splits : {1, 4}) CHECK(check_choices(layer, {splits, 5, 2, false}) == "");
+    CHECK(check_choices(layer, {2, 40, 1, true}) == "");
+  }
+}
+
 TEST_CASE("streamed convolution: what fills up a strip multiplies nothing of the input") {
   const ConvShape shape = square(4, 3, 7, 3, 1, 1);
   ConvLayer positive = make_layer("streamed", shape, 0.3, 5);
@@ -106,9 +122,6 @@ TEST_CASE("streamed convolution: what it does not compute") {
   CHECK_FALSE(planned(square(8, 8, 12, 3, 1, 1)));          // 144 pixels
   CHECK_FALSE(planned(square(8, 8, 9, 9, 1, 4)));           // a filter of nine rows
   CHECK_FALSE(planned(square(8, 8, 7, 3, 1, 1), "sm_80"));  // no bulk copies
-  ConvShape pooled = square(8, 8, 7, 3, 1, 1);
-  pooled.epilogue.pool = Pool{.kernel_h = 7, .kernel_w = 7};  // the largest
-  CHECK_FALSE(planned(pooled));
   ConvShape grouped = square(8, 8, 7, 3, 1, 1);
   grouped.groups = 2;
   CHECK_FALSE(planned(grouped));

@@ -72,30 +72,19 @@ std::set<std::string> names(const std::string& list) {
 }
 
 // The lists say by name which provider must compute an edge and which must refuse it; an edge that is in none of them
-// conv_dense, conv_streamed and conv_zero_skip all compute.
+// conv_dense, conv_streamed and conv_zero_skip compute.
 // conv_depthwise alone computes these.
 const std::set<std::string> kDepthwise =
     names("groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2");
 // conv_zero_skip pools windows of up to nine pixels, without a depthwise convolution before them.
 const std::set<std::string> kNotSkipped = names(
     "groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2 pooled_depthwise max_6x6 max_of_all "
-    "average_6x6 "
-    "average_of_all average_of_all_1x1 average_of_all_batch_5 averaged_residual_relu");
-// Of those that pool, conv_dense computes all whose windows a tile holds, conv_streamed none of these.
-const std::set<std::string> kPooled = names(
-    "max_2x2 max_3x3_stride_2 max_3x3_stride_2_padded max_3x3_stride_2_rounded_up max_3x3_stride_1 max_2x2_stride_3 "
-    "max_asymmetric_pad max_1x4 max_6x6 max_of_all average_2x2 average_3x3_padded average_counts_padding "
-    "average_rounded_up average_6x6 pooled_1x1 pooled_1x1_padded pooled_stride_2 pooled_many_tiles "
-    "pooled_rows_of_48_bytes pooled_batch_3 pooled_depthwise pooled_all_zero pooled_bias_relu pooled_residual_relu "
-    "pooled_bias_silu");
-// conv_streamed takes means of whole planes.
-const std::set<std::string> kMeans =
-    names("average_of_all average_of_all_1x1 average_of_all_batch_5 average_of_one_pixel averaged_residual_relu");
+    "average_6x6 average_of_all average_of_all_1x1 average_of_all_batch_5 averaged_residual_relu");
 // conv_streamed refuses more than 128 pixels, filters of more than 7 rows or columns, and groups.
 const std::set<std::string> kNotStreamed = names(
     "odd_width wide_row many_tiles prime_shape pad_larger_than_kernel pad_larger_than_image "
-    "11x11_stride_4 3x11 "
-    "groups_2 groups_2_1x1 groups_of_one_output one_group_empty");
+    "11x11_stride_4 3x11 groups_2 groups_2_1x1 groups_of_one_output one_group_empty max_2x2_stride_3 max_6x6 average_6x6 "
+    "pooled_stride_2 pooled_many_tiles");
 
 // conv_winograd computes 3x3 filters alone, conv_fft larger ones too, where their errors are a small part of the
 // tolerance (test_conv_winograd.cpp and test_conv_fft.cpp have the other edges with more weights).
@@ -121,9 +110,8 @@ std::set<std::string> providers_for(const std::string& edge) {
   if (kFourier.contains(edge)) wanted.insert("conv_fft");
   if (!kNotSkipped.contains(edge)) wanted.insert("conv_zero_skip");
   if (kDepthwise.contains(edge)) return {"conv_depthwise"};
-  if (kMeans.contains(edge)) wanted.insert("conv_streamed");
-  if (edge != "pooled_depthwise") wanted.insert("conv_dense");
-  if (kPooled.contains(edge) || kMeans.contains(edge)) return wanted;
+  if (edge == "pooled_depthwise") return wanted;  // baked code alone
+  wanted.insert("conv_dense");
   if (!kNotStreamed.contains(edge)) wanted.insert("conv_streamed");
   return wanted;
 }
@@ -147,7 +135,7 @@ void check_edge(const char* name) {
 
 TEST_CASE("convolution with weights as data: what is said of edges is said of edges that there are") {
   for (const std::set<std::string>* names :
-       {&kDepthwise, &kPooled, &kMeans, &kNotStreamed, &kNotSkipped, &kTransformed, &kFourier}) {
+       {&kDepthwise, &kNotStreamed, &kNotSkipped, &kTransformed, &kFourier}) {
     for (const std::string& name : *names) CHECK(edge_case(name).name == name);
   }
 }

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
+#include "test/every_case.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"
+#include "test/thrown.h"
 
 namespace burin_test {
 
@@ -72,6 +76,41 @@ inline std::string check_plan_with(const char* provider, const burin::ConvLayer&
   const std::vector<burin::Candidate> made = plans_with(provider, layer, choices, check);
   if (made.empty()) return "there is no such plan";
   return check_candidate(network, network.operators.back(), made.front(), check);
+}
+
+// Plans of the layer with these choices in which one number is another: each is refused, or computes the same. Of those
+// that compute, some run.
+inline void check_edited_plans(const char* provider, const burin::ConvLayer& layer,
+                               std::initializer_list<const char*> all_choices, const ProviderCheck& check) {
+  const burin::Network network = network_of(layer);
+  const burin::Operator& op = network.operators.back();
+  const burin::Task task = task_of(network, op, check);
+  int refused = 0, accepted = 0;
+  for (const char* choices : all_choices) {
+    burin::Candidate candidate = plans_with(provider, layer, choices, check).front();
+    const std::string plan = candidate.plan;
+    std::size_t end = 0;
+    for (std::size_t at = plan.find_first_of("0123456789"); at != std::string::npos;
+         at = plan.find_first_of("0123456789", end)) {
+      end = std::min(plan.find_first_not_of("0123456789", at), plan.size());
+      for (const char* number : {"0", "1", "3", "64", "65536", "2147483647", "99999999999999999999"}) {
+        std::string edited = plan;
+        edited.replace(at, end - at, number);
+        if (edited == plan) continue;
+        const auto thrown = thrown_by([&] { (void)burin::find_provider(provider)->make(task, edited); });
+        INFO((thrown ? thrown->text : "") << "\n" << edited);
+        if (!thrown) {
+          candidate.plan = edited;
+          if (is_taken(accepted++, 3)) REQUIRE(check_candidate(network, op, candidate, check) == "");
+          continue;
+        }
+        ++refused;
+        REQUIRE((thrown->kind == burin::ErrorKind::bad_input || thrown->kind == burin::ErrorKind::unsupported));
+      }
+    }
+  }
+  CHECK(refused > 400);
+  CHECK(accepted > 0);
 }
 
 // Whether the provider has a plan of the layer in which the choice has the value.

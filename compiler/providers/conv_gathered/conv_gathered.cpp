@@ -37,7 +37,7 @@ class ConvGatheredProvider : public TemplateProvider {
  protected:
   bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
-    if (task.layer == nullptr || task.activity_maps || task.layer->shape.epilogue.pool) return false;
+    if (task.layer == nullptr || task.activity_maps || task.layer->shape.epilogue.filters()) return false;
     constexpr int kLeastCompute = 80;
     return arch_of(task).compute >= kLeastCompute && task.writes.layout == TensorLayout::n8c8hw &&
            has_one_format(task) && fills_tiles(task.layer->shape) && has_whole_octets(task.layer->shape) &&
@@ -91,13 +91,15 @@ class ConvGatheredProvider : public TemplateProvider {
     const int step_limit = gathered.step_limit;
     if (!fits(tiles, shape, step_limit, arch_of(task))) return plan;
     set_convolution(plan, shape);
+    set_pool(plan, shape);
     LaunchGeometry& launch = plan.launch();
     launch.threads = tiles.threads();
     launch.shared_bytes = static_cast<int>(round_up(tiles.shared_bytes(shape, step_limit), kWideAccessBytes));
     launch.tile_images = kOctetImages * tiles.octets;
     launch.tiles_per_image = std::int64_t{tiles.sets(shape)} * tiles.set_blocks;
     set_integers(plan, {{"group_channels", shape.channels_per_group()},
-                        {"out_rows", shape.conv_h()},
+                        {"out_rows", shape.out_h()},
+                        {"out_cols", shape.out_w()},
                         {"output_blocks", tiles.output_blocks(shape)},
                         {"patch_rows", tiles.patch_rows(shape)},
                         {"patch_cols", tiles.patch_cols(shape)},

@@ -9,11 +9,15 @@
 // channels with `warp_pixels` pixels, 32 columns a step; the steps of a chunk are shared out to `split_warps` warps,
 // which add up their sums at the end.
 //
+// Behind a pool a tile holds whole windows, and begins where one does: what lies in windows of two tiles is multiplied
+// in both. The tile's values lie in shared memory, in FP32, and what windows make of them is all that is stored.
+//
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each chunk, a panel
 // (steps.h). A column's word is the byte of the chunk where the first pixel's row lies, or of the chunk before with
 // kCarried. Behind the panels, for each row of each set: the output channel, and its bias. Rows that have none have
 // kNoChannel, or a channel that fills up the last octet and is zero.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered/conv_gathered.def"
+#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/function.h"
 #include "templates/kernels/places.h"
 #include "templates/kernels/residual.h"
@@ -24,13 +28,17 @@ BURIN_DEVICE i32 factors() { return half_values(); }
 constexpr u32 kMaxSlots = 32;
 constexpr u32 kSchedulers = 4;  // of a multiprocessor, which have warps in turn
 constexpr u32 kOctetImages = 8, kOctetChannels = 8, kOctetBytes = 16;
+constexpr u32 kImagesBytes = kOctetImages * kWordBytes;  // of a value in eight images, in FP32
 constexpr u32 kPixelBytes = kOctetChannels * kOctetBytes;  // of eight channels
 constexpr u32 kCarried = 0x80000000;
 
 // ---- sizes, all constants
 BURIN_DEVICE u32 tile_pixels() { return tile_rows() * tile_cols(); }
-BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), tile_cols()); }
-BURIN_DEVICE u32 image_tiles() { return tiles_across() * divide_up(out_rows(), tile_rows()); }
+// What is stored of a tile: without a pool its pixels, each a window.
+BURIN_DEVICE u32 stored_rows() { return (tile_rows() - pool_rows()) / pool_stride_rows() + 1; }
+BURIN_DEVICE u32 stored_cols() { return (tile_cols() - pool_cols()) / pool_stride_cols() + 1; }
+BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), stored_cols()); }
+BURIN_DEVICE u32 image_tiles() { return tiles_across() * divide_up(out_rows(), stored_rows()); }
 BURIN_DEVICE u32 tiles() { return octets() * image_tiles(); }  // that blocks share
 BURIN_DEVICE u32 sets() { return image_blocks() / set_blocks(); }
 BURIN_DEVICE u32 chunks() { return divide_up(group_channels(), chunk_channels()); }
@@ -38,19 +46,23 @@ BURIN_DEVICE u32 ahead() { return buffers() - (carries() ? 2 : 1); }  // chunks 
 BURIN_DEVICE u32 patch_pixels() { return patch_rows() * patch_cols(); }
 BURIN_DEVICE u32 in_plane_bytes() { return in_rows() * in_cols() * kPixelBytes; }  // of eight channels
 BURIN_DEVICE u32 out_plane() { return out_rows() * out_cols(); }
+BURIN_DEVICE u32 conv_plane() { return conv_rows() * conv_cols(); }
 // Input rows and columns from one of the patch to the next, and patch rows and columns from one output to the next.
 BURIN_DEVICE u32 patch_step_rows() { return compact() ? stride_rows() : 1; }
 BURIN_DEVICE u32 patch_step_cols() { return compact() ? stride_cols() : 1; }
 BURIN_DEVICE u32 pixel_step_rows() { return compact() ? 1 : stride_rows(); }
 BURIN_DEVICE u32 pixel_step_cols() { return compact() ? 1 : stride_cols(); }
 
-// Shared memory: what is said of the rows; all panels, if the block keeps them; for each buffer the chunk's
-// activations, then its panel, if not; the exchanges; where splits are added up. A block with one tile has no copies
+// Shared memory: what is said of the rows; all panels, if the block keeps them; what windows are made of, eight values
+// for each row and pixel, if there is a pool; for each buffer the chunk's activations, then its panel, if not; the exchanges; where splits are added up. A block with one tile has no copies
 // under way when it comes to the exchange, which then lies where the buffers do, but for one with a residual, which is
 // copied there beforehand.
 BURIN_DEVICE u32 kept_start() { return kSharedStart + to_banks(block_rows() * kRowBytes); }
 BURIN_DEVICE u32 kept_bytes() { return keeps_panels() ? to_banks(chunks() * panel_bytes()) : 0; }
-BURIN_DEVICE u32 buffers_start() { return kept_start() + kept_bytes(); }
+BURIN_DEVICE u32 exchange_pitch() { return tile_pixels() | 1; }  // octets; odd, so that eight rows are in eight banks
+BURIN_DEVICE u32 windows_start() { return kept_start() + kept_bytes(); }
+BURIN_DEVICE u32 windows_bytes() { return pools() ? to_banks(block_rows() * exchange_pitch() * kImagesBytes) : 0; }
+BURIN_DEVICE u32 buffers_start() { return windows_start() + windows_bytes(); }
 BURIN_DEVICE u32 chunk_octets() { return chunk_channels() / kOctetChannels; }
 BURIN_DEVICE u32 group_octets() { return divide_up(group_channels(), kOctetChannels); }
 BURIN_DEVICE u32 patch_bytes() { return patch_pixels() * kPixelBytes; }  // of eight channels
@@ -58,7 +70,6 @@ BURIN_DEVICE u32 activation_bytes() { return chunk_octets() * patch_bytes(); }
 BURIN_DEVICE u32 buffer_bytes() { return to_banks(activation_bytes() + (keeps_panels() ? 0 : panel_bytes())); }
 BURIN_DEVICE bool has_one_tile() { return static_cast<u32>(set_blocks()) >= tiles(); }
 BURIN_DEVICE u32 buffers_end() { return buffers_start() + buffers() * buffer_bytes(); }
-BURIN_DEVICE u32 exchange_pitch() { return tile_pixels() | 1; }  // octets; odd, so that eight rows are in eight banks
 BURIN_DEVICE u32 exchange_bytes() { return to_banks(block_rows() * exchange_pitch() * kOctetBytes); }
 BURIN_DEVICE u32 splits_bytes() { return (split_warps() - 1) * block_rows() * tile_pixels() * 2 * kOctetBytes; }
 BURIN_DEVICE u32 exchanges_start() {
@@ -79,12 +90,14 @@ BURIN_DEVICE u32 first_tile() { return block_of_image() / sets(); }
 
 struct Tile {
   u32 image;  // the first of eight
-  u32 row, col;
+  u32 out_row, out_col;  // the first that is stored
+  u32 row, col;          // the first pixel: padding of the pool lies before 0
 };
 BURIN_DEVICE Tile tile_at(u32 number) {
   const u32 of_image = number % image_tiles();
-  return {first_image() + number / image_tiles() * kOctetImages, of_image / tiles_across() * tile_rows(),
-          of_image % tiles_across() * tile_cols()};
+  const u32 row = of_image / tiles_across() * stored_rows(), col = of_image % tiles_across() * stored_cols();
+  return {first_image() + number / image_tiles() * kOctetImages, row, col, row * pool_stride_rows() - pool_pad_top(),
+          col * pool_stride_cols() - pool_pad_left()};
 }
 
 // ---- copies
@@ -249,10 +262,8 @@ BURIN_DEVICE void for_each_octet(const Tile& tile, u32 exchange, Visit visit) {
     const u32 block_row = eight / tile_pixels() * kOctetChannels + octet % kOctetChannels;
     const u32 row = tile.row + pixel / tile_cols(), col = tile.col + pixel % tile_cols();
     const u32 channel = burin_dev_shared_load_word(kSharedStart + block_row * kRowBytes, 0);
-    const bool exists =
-        channel != kNoChannel && row < static_cast<u32>(out_rows()) && col < static_cast<u32>(out_cols());
-    visit(exchange + (block_row * exchange_pitch() + pixel) * kOctetBytes, exists, channel,
-          place_at(channel, row * out_cols() + col, out_plane()));
+    visit(exchange + (block_row * exchange_pitch() + pixel) * kOctetBytes, channel != kNoChannel && is_pixel(row, col),
+          channel, place_at(channel, row * conv_cols() + col, conv_plane()));
   }
 }
 
@@ -267,12 +278,43 @@ BURIN_DEVICE void copy_residual(u32 number, u32 exchange, const float* other, i3
   });
 }
 
+// What the windows of a tile make of a row's values in eight images.
+BURIN_DEVICE void store_windows(const Tile& tile, float* made) {
+  const u32 windows = stored_rows() * stored_cols();
+#pragma nounroll
+  for (u32 item = burin_dev_thread(); item < block_rows() * windows; item += block_threads()) {
+    const u32 eight = item / kOctetChannels, window = eight % windows;
+    const u32 block_row = eight / windows * kOctetChannels + item % kOctetChannels;
+    const u32 row = window / stored_cols(), col = window % stored_cols();
+    const u32 y = tile.out_row + row, x = tile.out_col + col;
+    const u32 channel = burin_dev_shared_load_word(kSharedStart + block_row * kRowBytes, 0);
+    if (channel == kNoChannel || y >= static_cast<u32>(out_rows()) || x >= static_cast<u32>(out_cols())) continue;
+    const u32 top = row * pool_stride_rows(), left = col * pool_stride_cols();
+    const u32 first = windows_start() + (block_row * exchange_pitch() + top * tile_cols() + left) * kImagesBytes;
+    f32x4 words;
+#pragma unroll
+    for (u32 pair = 0; pair < kOctetImages / 2; ++pair) {
+      float results[2];
+#pragma unroll
+      for (u32 i = 0; i < 2; ++i) {
+        results[i] = pool_of_window(tile.row + top, tile.col + left, [&](u32 r, u32 s) BURIN_INLINED {
+          return burin_dev_shared_load(first + (r * tile_cols() + s) * kImagesBytes, (2 * pair + i) * kWordBytes);
+        });
+      }
+      words[pair] = is_filling(channel) ? 0 : packed(results[0], results[1], out_halves());
+    }
+    burin_dev_global_store4(made, static_cast<i64>(place_at(channel, y * out_cols() + x, out_plane())) * kOctetBytes,
+                            words);
+  }
+}
+
 BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, u32 exchange, float* output) {
   add_splits(warp, sums);
   if (warp.split == 0) {
     const u32 first_row = warp.row * warp_tiles() * kTileRows + warp.lane / 4, pair = warp.lane % 4;
-    const u32 start =
-        exchange + (first_row * exchange_pitch() + warp.pixel * warp_pixels()) * kOctetBytes + pair * kWordBytes;
+    const u32 first_octet = first_row * exchange_pitch() + warp.pixel * warp_pixels();
+    const u32 start = exchange + first_octet * kOctetBytes + pair * kWordBytes;
+    const u32 value_start = windows_start() + first_octet * kImagesBytes + 2 * pair * kWordBytes;
 #pragma unroll
     for (u32 half = 0; half < 2 * kMaxTiles; ++half) {
       if (half >= 2 * static_cast<u32>(warp_tiles())) continue;
@@ -291,12 +333,22 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, u32 exc
           first = apply(first);
           second = apply(second);
         }
-        burin_dev_shared_store(start, offset, packed(first, second, out_halves()));
+        if (pools()) {
+          const u32 value_offset = (half * 8 * exchange_pitch() + pixel) * kImagesBytes;
+          burin_dev_shared_store(value_start, value_offset, first);
+          burin_dev_shared_store(value_start, value_offset + kWordBytes, second);
+        } else {
+          burin_dev_shared_store(start, offset, packed(first, second, out_halves()));
+        }
       }
     }
   }
   burin_dev_barrier();
   float* made = output_of(output, tile.image);
+  if (pools()) {
+    store_windows(tile, made);
+    return;
+  }
   for_each_octet(tile, exchange, [&](u32 place, bool exists, u32 channel, u32 octet) BURIN_INLINED {
     if (!exists) return;
     const f32x4 words = is_filling(channel) ? f32x4{0, 0, 0, 0} : burin_dev_shared_load4(place, 0);

@@ -100,7 +100,7 @@ class GatheredSearch {
       if ((cols > 1 && cols / 2 >= shape_.conv_w()) || (rows > 1 && rows / 2 >= shape_.conv_h())) continue;
       tiles_.tile_rows = rows;
       tiles_.tile_cols = cols;
-      try_chunks();
+      if (tiles_.windows(shape_).rows > 0) try_chunks();
     }
   }
 
@@ -211,12 +211,24 @@ std::int64_t GatheredTiles::shared_bytes(const ConvShape& shape, int step_limit)
   const std::int64_t copied = buffers * to_banks(activations + (keeps_panels != 0 ? 0 : panel));
   const std::int64_t exchanged = exchanges * exchange_bytes();
   const std::int64_t added_up = std::int64_t{block_rows()} * pixels() * (split_warps - 1) * kOctetImages * kWordBytes;
-  const std::int64_t before = kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + kept;
+  const std::int64_t before =
+      kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + kept + windows_bytes(shape);
   const bool one_tile = set_blocks >= tiles(shape);
   if (shape.epilogue.residual) {
     return before + (one_tile ? std::max(copied, to_banks(added_up)) + exchanged : copied + exchanged + added_up);
   }
   return before + (one_tile ? std::max({copied, exchanged, added_up}) : copied + std::max(exchanged, added_up));
+}
+
+WindowTile GatheredTiles::windows(const ConvShape& shape) const {
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  if (tile_rows < pool.kernel_h || tile_cols < pool.kernel_w) return {.rows = 0, .cols = 0};
+  return {.rows = (tile_rows - pool.kernel_h) / pool.stride_h + 1, .cols = (tile_cols - pool.kernel_w) / pool.stride_w + 1};
+}
+
+std::int64_t GatheredTiles::windows_bytes(const ConvShape& shape) const {
+  const std::int64_t pitch = pixels() | 1;
+  return shape.epilogue.pool ? to_banks(block_rows() * pitch * kOctetImages * kWordBytes) : 0;
 }
 
 std::int64_t GatheredTiles::exchange_bytes() const {
@@ -226,7 +238,7 @@ std::int64_t GatheredTiles::exchange_bytes() const {
 
 bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
   const bool warps_in_rows = tiles.tile_cols % tiles.warp_pixels == 0 || tiles.warp_pixels % tiles.tile_cols == 0;
-  return tiles.pixels() == tiles.warp_pixels * tiles.pixel_warps && warps_in_rows &&
+  return tiles.pixels() == tiles.warp_pixels * tiles.pixel_warps && warps_in_rows && tiles.windows(shape).rows > 0 &&
          tiles.warp_pixels <= kMaxWarpPixels &&
          (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMaxWarpTiles) &&
          tiles.threads() <= kMostThreads && tiles.slots(shape) <= kMaxSlots && step_limit <= kMaxStepLimit &&
@@ -238,7 +250,12 @@ bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, co
 }
 
 bool has_tiles(const ConvShape& shape, const ArchSpec& arch) {
-  const GatheredTiles smallest{.split_warps = 8};
+  GatheredTiles smallest{.split_warps = 8};
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    // The smallest with a window, whose rows are a warp's each.
+    smallest = {.warp_pixels = pool->kernel_w, .pixel_warps = pool->kernel_h, .tile_rows = pool->kernel_h,
+                .tile_cols = pool->kernel_w};
+  }
   const int columns = kOctetChannels * filter_positions(shape);
   return fits(smallest, shape, static_cast<int>(ceil_div(columns, smallest.packing(shape).step_columns())), arch);
 }
@@ -327,7 +344,11 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
   const double slowest = std::max({busy, intake, waiting});
   const double chunk = slowest + kOverlapLoss * (busy + intake - std::min(busy + intake, slowest));
   const double octets = static_cast<double>(tiles.block_rows()) * tiles.pixels();
-  const double end = octets * (kOctetClocks + 0.3 * (tiles.split_warps - 1)) + kEndClocks / resident;
+  double end = octets * (kOctetClocks + 0.3 * (tiles.split_warps - 1)) + kEndClocks / resident;
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    end += tiles.windows(shape).instructions(*pool) * tiles.block_rows() * kOctetImages /
+           (kWarpSize * kSchedulersPerMultiprocessor);
+  }
   const double multiplied = chunks * chunk;
   double tile = multiplied + end;
   if (shape.epilogue.residual) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/providers/conv_gathered/packing.h"
+#include "compiler/providers/window_tiles.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
 #include "ir/limits.h"
@@ -48,11 +49,12 @@ struct GatheredTiles {
   int patch_cols(const ConvShape& shape) const;
   int patch_pixels(const ConvShape& shape) const { return patch_rows(shape) * patch_cols(shape); }
   int slots(const ConvShape& shape) const;  // pixels that a thread copies of an octet of channels
-  std::int64_t image_tiles(const ConvShape& shape) const {
-    return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), tile_cols);
-  }
+  // What is stored of a tile: without a pool its pixels, each a window. None where a window is larger than the tile.
+  WindowTile windows(const ConvShape& shape) const;
+  std::int64_t image_tiles(const ConvShape& shape) const { return windows(shape).tiles_per_image(shape); }
   std::int64_t tiles(const ConvShape& shape) const { return octets * image_tiles(shape); }
   std::int64_t exchange_bytes() const;
+  std::int64_t windows_bytes(const ConvShape& shape) const;  // what they are made of
   std::int64_t chunks(const ConvShape& shape) const { return ceil_div(shape.channels_per_group(), chunk_channels); }
   Packing packing(const ConvShape& shape) const;
   std::int64_t shared_bytes(const ConvShape& shape, int step_limit) const;

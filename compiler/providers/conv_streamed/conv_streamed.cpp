@@ -56,6 +56,7 @@ class ConvStreamedProvider : public TemplateProvider {
     set_narrow(plan);
     if (choices.bulk) plan.input().alignment = kWideAccessBytes;
     set_convolution(plan, shape);
+    set_pool(plan, shape);
     LaunchGeometry& launch = plan.launch();
     launch.threads = choices.warps() * kWarpSize;
     launch.shared_bytes = static_cast<int>(choices.shared_bytes(shape, way.parcel_words));
@@ -63,6 +64,8 @@ class ConvStreamedProvider : public TemplateProvider {
     launch.tiles_per_image = std::int64_t{choices.row_blocks(shape)} * choices.splits;
     set_integers(plan, {{"split_channels", choices.split_channels(shape)},
                         {"out_channels", shape.out_channels},
+                        {"out_rows", shape.out_h()},
+                        {"out_cols", shape.out_w()},
                         {"pixels", shape.conv_h() * shape.conv_w()},
                         {"bulk", choices.bulk},
                         {"compact", streams_compact(shape)},

@@ -4,14 +4,16 @@
 // many bytes each pixel's input lies behind the pixel's own place.
 //
 // A block computes `block_rows` outputs from `split_channels` input channels, and the blocks of a cluster those of all
-// channels; then each adds up its part of the outputs, in the order of the splits, and stores them or their means. The
-// nonzeros of an output and split are `row_parts` strips, each of which is a warp's.
+// channels; then each adds up its part of the outputs, in the order of the splits, and stores them, their means, or
+// what a pool makes of them, which it has all in shared memory. The nonzeros of an output and split are `row_parts`
+// strips, each of which is a warp's.
 //
 // Weights, in words: for each block its parcel. A parcel: where each strip begins, counted in pairs, and where the last
 // one ends; the biases of the block's outputs; filled up to a multiple of four; then pairs of a value and a word of its
 // place: the bytes, and above them a bit for each row and each column of the filter. A strip has a multiple of four
 // pairs; what fills it up points at a channel of zeros behind the others.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_streamed/conv_streamed.def"
+#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/function.h"
 #include "templates/kernels/residual.h"
 
@@ -31,7 +33,7 @@ BURIN_DEVICE u32 strips() { return block_rows() * row_parts(); }
 BURIN_DEVICE u32 splits() { return cluster_blocks(); }
 // What is staged are the pixels that a 1x1 filter reads for the output, or all of the input.
 BURIN_DEVICE u32 staged_words() { return compact() ? pixels() : in_rows() * in_cols(); }
-BURIN_DEVICE u32 staged_cols() { return compact() ? out_cols() : in_cols(); }
+BURIN_DEVICE u32 staged_cols() { return compact() ? conv_cols() : in_cols(); }
 
 // Shared memory: a margin, the channels, one of zeros with a tail, the block's parcel, the strips' sums.
 BURIN_DEVICE u32 input_start() { return kSharedStart + margin_words() * kWordBytes; }
@@ -46,7 +48,7 @@ BURIN_DEVICE u32 strip_bytes() { return lane_words() * kWarpThreads * kWordBytes
 
 // Places of neighbouring pixels are neighbours: then a thread's places are a constant apart.
 BURIN_DEVICE bool even_places() {
-  return compact() || (stride_rows() == 1 && stride_cols() == 1 && in_cols() == out_cols());
+  return compact() || (stride_rows() == 1 && stride_cols() == 1 && in_cols() == conv_cols());
 }
 
 // Where a thread's pixels read the input.
@@ -62,7 +64,7 @@ BURIN_DEVICE Pixels locate_pixels(u32 lane) {
     if (i >= lane_words()) continue;
     const u32 wanted = lane + i * kWarpThreads;
     const i32 pixel = even_places() ? wanted : at_most(wanted, pixels() - 1);
-    const i32 row = pixel / out_cols(), col = pixel % out_cols();
+    const i32 row = pixel / conv_cols(), col = pixel % conv_cols();
     const i32 y = compact() ? row : row * stride_rows() - pad_top();
     const i32 x = compact() ? col : col * stride_cols() - pad_left();
     result.place[i] = input_start() + (y * static_cast<i32>(staged_cols()) + x) * kWordBytes;
@@ -105,7 +107,7 @@ BURIN_DEVICE void begin_input(const float* image, u32 split, u32 thread) {
   for (u32 word = thread; word < split_channels() * staged_words(); word += block_threads()) {
     const u32 channel = word / staged_words(), pixel = word % staged_words();
     const u32 within =
-        compact() ? pixel / out_cols() * stride_rows() * in_cols() + pixel % out_cols() * stride_cols() : pixel;
+        compact() ? pixel / conv_cols() * stride_rows() * in_cols() + pixel % conv_cols() * stride_cols() : pixel;
     burin_dev_copy_async(input_start() + word * kWordBytes, 0, image, bytes_of(first + channel * plane + within), 1);
   }
   burin_dev_copy_commit();
@@ -158,9 +160,14 @@ BURIN_DEVICE void compute_strip(u32 strip, u32 lane, const Pixels& pixels) {
   }
 }
 
+// Where the first part's sum of a pixel lies.
+BURIN_DEVICE u32 sum_place(u32 row, u32 pixel) {
+  return sums_start() + row * row_parts() * strip_bytes() + pixel * kWordBytes;
+}
+
 // All parts and splits of a word of the strips' sums, always in the same order.
 BURIN_DEVICE float collect(u32 row, u32 pixel) {
-  const u32 place = sums_start() + row * row_parts() * strip_bytes() + pixel * kWordBytes;
+  const u32 place = sum_place(row, pixel);
   float parts[kMaxSplits * kMaxParts];
 #pragma unroll
   for (i32 i = 0; i < kMaxSplits * kMaxParts; ++i) {
@@ -187,14 +194,39 @@ BURIN_DEVICE float finish(u32 row, u32 channel, u32 pixel, const float* other) {
   return end_of_sum(collect(row, pixel) + bias, added);
 }
 
+// Behind a pool they stay where the block's first part of the sums lies, which nobody else reads: the rows are its own.
 BURIN_DEVICE void store_pixels(float* output, const float* other, u32 split, u32 row_block, u32 thread) {
 #pragma nounroll
   for (u32 item = thread; item < own_rows() * pixels(); item += block_threads()) {
     const u32 row = split * own_rows() + item / pixels(), pixel = item % pixels();
     const u32 channel = row_block * block_rows() + row;
     if (row >= static_cast<u32>(block_rows()) || channel >= static_cast<u32>(out_channels())) continue;
-    burin_dev_global_store(output_of(output, first_image()), bytes_of(channel * pixels() + pixel),
-                           finish(row, channel, pixel, other));
+    const float value = finish(row, channel, pixel, other);
+    if (pools()) {
+      burin_dev_shared_store(sum_place(row, pixel), 0, value);
+    } else {
+      burin_dev_global_store(output_of(output, first_image()), bytes_of(channel * pixels() + pixel), value);
+    }
+  }
+}
+
+BURIN_DEVICE u32 nearest_pixel(i32 at, i32 extent) { return at < 0 ? 0 : at >= extent ? extent - 1 : at; }
+BURIN_DEVICE void store_windows(float* output, u32 split, u32 row_block, u32 thread) {
+  const u32 windows = out_rows() * out_cols();
+#pragma nounroll
+  for (u32 item = thread; item < own_rows() * windows; item += block_threads()) {
+    const u32 row = split * own_rows() + item / windows, window = item % windows;
+    const u32 channel = row_block * block_rows() + row;
+    if (row >= static_cast<u32>(block_rows()) || channel >= static_cast<u32>(out_channels())) continue;
+    const i32 top = static_cast<i32>(window / out_cols()) * pool_stride_rows() - pool_pad_top();
+    const i32 left = static_cast<i32>(window % out_cols()) * pool_stride_cols() - pool_pad_left();
+    // What lies in padding is loaded from the nearest pixel.
+    const float value = pool_of_window(top, left, [&](u32 r, u32 s) BURIN_INLINED {
+      const u32 y = nearest_pixel(top + static_cast<i32>(r), conv_rows());
+      const u32 x = nearest_pixel(left + static_cast<i32>(s), conv_cols());
+      return burin_dev_shared_load(sum_place(row, y * conv_cols() + x), 0);
+    });
+    burin_dev_global_store(output_of(output, first_image()), bytes_of(channel * windows + window), value);
   }
 }
 
@@ -251,6 +283,10 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
     store_means(output, other, split, row_block, thread);
   } else {
     store_pixels(output, other, split, row_block, thread);
+  }
+  if (pools() && !means()) {
+    burin_dev_barrier();
+    store_windows(output, split, row_block, thread);
   }
   if (splits() > 1) {
     burin_dev_cluster_arrive();

@@ -170,8 +170,7 @@ bool takes_means(const ConvShape& shape) {
 }
 
 bool can_stream(const ConvShape& shape, const ArchSpec& arch) {
-  if (shape.epilogue.pool && !takes_means(shape)) return false;
-  return shape.groups == 1 && lane_words(shape) <= kMaxLaneWords && shape.kernel_h <= kMaxFilter &&
+  return shape.groups == 1 && !shape.epilogue.filters() && lane_words(shape) <= kMaxLaneWords && shape.kernel_h <= kMaxFilter &&
          shape.kernel_w <= kMaxFilter && arch.clusters && arch.compute >= kBulkCopyCompute;
 }
 

@@ -34,7 +34,7 @@ bool streams_compact(const ConvShape& shape);
 // Whether each output channel's mean is stored instead of its pixels.
 bool takes_means(const ConvShape& shape);
 
-// Whether the kernel can compute it at all: no groups, few pixels, no pool but of the whole plane's mean.
+// Whether the kernel can compute it at all: no groups, few pixels, no pool that filters.
 bool can_stream(const ConvShape& shape, const ArchSpec& arch);
 
 // A block's weights are its parcel: all parcels have the same number of words.
