@@ -227,9 +227,19 @@ class PoolTimes {
     }
   }
 
-  bool can_only_apart(const Provider& provider, int batch) const {
-    const auto can = [&](const ConvLayer& layer) { return !provider.propose(task_of(layer, batch), {}).empty(); };
-    return can(layer_) && !can(pooled_);
+  // What one provider's kernels take: of those that only measurement knows, nothing.
+  struct Ways {
+    std::optional<double> apart, together;
+  };
+  Ways ways_of(const Provider& provider, int batch) const {
+    const auto us = [&](const Task& task) -> std::optional<double> {
+      const std::vector<Candidate> found = provider.propose(task, {});
+      return found.empty() ? std::nullopt : std::optional(best_us(found));
+    };
+    const Task alone = task_of(layer_, batch);
+    Ways ways{us(alone), us(task_of(pooled_, batch))};
+    if (ways.apart) *ways.apart += pool_alone_us(pooled_.shape, alone.writes.format(), batch, options_);
+    return ways;
   }
 
  private:
@@ -243,9 +253,10 @@ class PoolTimes {
   Operator op_{.name = layer_.name, .kind = Convolution{}, .inputs = {}, .output = 0};
 };
 
-// Most providers cannot pool. Where tensors are plain one always can; the layer and the pool apart are estimated to
-// take less time together, for every batch size. Else one kernel must be faster for every batch size: those of one
-// graph. Or CompileOptions::kernels asks for a provider that cannot.
+// Some providers cannot pool, and what lies in windows of two blocks is computed twice. Where tensors are plain one
+// always can; the layer and the pool apart are estimated to take less time together, for every batch size. Else one
+// kernel must be faster for every batch size: those of one graph. Where CompileOptions::kernels asks for a provider,
+// its kernels alone are compared, if it can pool.
 bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions& options) {
   if (options.skip_dead_tiles) return true;  // nobody knows an activity map of what was pooled
   const PoolTimes times(layer, pool, options);
@@ -254,9 +265,10 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
   const std::string& kind = options.kernels.of(layer.name);
   if (kind == kBakedProvider) return !all_plain;
   if (kind != kAutoKind) {
-    const Provider& provider = *find_provider(kind);
-    return std::ranges::any_of(options.graph_batches(),
-                               [&](int batch) { return times.can_only_apart(provider, batch); });
+    std::vector<PoolTimes::Ways> ways;
+    for (const int batch : options.graph_batches()) ways.push_back(times.ways_of(*find_provider(kind), batch));
+    return std::ranges::any_of(ways, [](const auto& way) { return way.apart && !way.together; }) ||
+           std::ranges::all_of(ways, [](const auto& way) { return way.apart && *way.apart < *way.together; });
   }
   const auto apart_is_faster = [&](int batch) { return times.apart_is_faster(batch); };
   return all_plain ? std::ranges::all_of(options.graph_batches(), apart_is_faster)

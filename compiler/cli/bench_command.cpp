@@ -261,10 +261,11 @@ int bench_package(const BenchArguments& arguments) {
   for (const std::string& note : bench.notes()) print_note(note);
   const std::optional<std::string> version = cudnn ? std::optional<std::string>(cudnn->version()) : std::nullopt;
   if (arguments.json && write_document(*arguments.json, print_json(rows, arguments, device.info(), version))) return 0;
-  print_data(fmt::format("{} on {} ({}){}; medians of CUDA-graph replays; cold: {} copies of the code in turn; chained: "
-                         "so, too,\nand as the steps of a network follow each other\n",
-                         arguments.package, device.info().name, device.info().arch(),
-                         version ? ", cuDNN " + *version : std::string(), arguments.options.copies));
+  print_data(
+      fmt::format("{} on {} ({}){}; medians of CUDA-graph replays; cold: {} copies of the code in turn; chained: "
+                  "so, too,\nand as the steps of a network follow each other\n",
+                  arguments.package, device.info().name, device.info().arch(),
+                  version ? ", cuDNN " + *version : std::string(), arguments.options.copies));
   print_data(print_table(rows, arguments.dead.has_value()));
   for (const BenchRow& row : rows) {
     if (!row.baseline.note.empty())

@@ -422,9 +422,8 @@ f32x4 multiply_sparse(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair) noexce
       const u32 stored_at = (half == 0 ? low_of(word) : high_of(word)) >> (number % 4 * 4) & 15U;
       const u32 row = warp.lane / 4 + half * 8, first = stored_at & 3U, second = stored_at >> 2;
       if (kType == FactorType::tf32 && (first % 2 != 0 || second != first + 1)) {
-        Block::current().fail_thread(
-            fmt::format("row {} of a sparse matrix has the places {} of two columns; 4 and 14 are known in TF32", row,
-                        stored_at));
+        Block::current().fail_thread(fmt::format(
+            "row {} of a sparse matrix has the places {} of two columns; 4 and 14 are known in TF32", row, stored_at));
       }
       if (first >= second) {
         Block::current().fail_thread(

@@ -32,6 +32,9 @@ struct TransformedCost {
   static constexpr double kPatchIntake = 3.2;         // words that come for each one of a patch: parts of lines
   static constexpr double kFarWeightLoss = 0.5;       // of intake, for as many weights as the next line says
   static constexpr double kFarWeightBytes = 30e6;
+  // Of patches that lie in a rectangle of fewer tiles beside each other than this, where the image has more: parts of
+  // lines. Estimated from two layers of 112x112 and 224x224.
+  static constexpr double kWideTiles = 8, kNarrowLoss = 1;
   static constexpr double kOverlapLoss = 0.2;       // of what is not the slowest
   static constexpr double kSentBytesPerClock = 34;  // to other blocks of a cluster
   static constexpr double kUncovered = 0.25;        // LaunchWork::uncovered: several blocks cover each other
@@ -65,6 +68,17 @@ int resident_blocks(const TransformedTiles& tiles, const ConvShape& shape, const
   return std::min({warps * kWarpSize / tiles.threads(),
                    arch.max_shared_per_multiprocessor / (tiles.shared_bytes(shape) + kSharedOfBlock),
                    arch.max_threads_per_multiprocessor / tiles.threads()});
+}
+
+// By how much patches take longer behind a pool.
+double narrow_loss(const TransformedTiles& tiles, const ConvShape& shape) {
+  using Cost = TransformedCost;
+  if (!shape.epilogue.pool) return 1;
+  const auto tiles_in = [&](std::int64_t cols) {
+    return std::min(Cost::kWideTiles, static_cast<double>(ceil_div(cols, tiles.transform.tile_cols)));
+  };
+  return 1 + Cost::kNarrowLoss * std::max(0.0, 1 - tiles_in(tiles.windows().pixel_cols(*shape.epilogue.pool)) /
+                                                       tiles_in(shape.conv_w()));
 }
 
 // Tries every choice that may be a good one.
@@ -220,8 +234,8 @@ double predict(const TransformedTiles& tiles, const ConvShape& shape, int batch,
   const double channel_clocks =
       (std::max(multiply, load) + Cost::kLoadOverlapLoss * std::min(multiply, load)) / share * warps;
   const double words = transform.words();
-  const double patch_clocks =
-      tiles.block_tiles() * words * transform.patch_cost / (kWarpSize * kSchedulersPerMultiprocessor) / share;
+  const double patch_clocks = narrow_loss(tiles, shape) * tiles.block_tiles() * words * transform.patch_cost /
+                              (kWarpSize * kSchedulersPerMultiprocessor) / share;
   const double slices = std::ceil(static_cast<double>(tiles.slices(shape)) / tiles.cluster_blocks);
   const double channels = slices * tiles.slice_channels;
   const double barriers = transform.by_lines ? 2 : 1;

@@ -29,8 +29,8 @@ struct TileTransform {
 };
 
 // A block has tile_threads x 4 * tile_quads tiles and output_threads x 4 * output_quads outputs; for every `points` of
-// the points of a patch it has a thread for each 4 * tile_quads x 4 * output_quads of them. Behind a pool its tiles are those
-// that window_rows x window_cols windows read of each of the block's images, and the others are empty.
+// the points of a patch it has a thread for each 4 * tile_quads x 4 * output_quads of them. Behind a pool its tiles are
+// those that window_rows x window_cols windows read of each of the block's images, and the others are empty.
 struct TransformedTiles {
   static constexpr int kQuad = 4;
 

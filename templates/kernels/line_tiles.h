@@ -8,9 +8,9 @@
 // before it includes this.
 #pragma once
 
+#include "conv_pool.h"
 #include "filter_parts.h"
 #include "places.h"
-#include "conv_pool.h"
 
 constexpr u32 kOctetChannels = 8;  // that lie side by side
 constexpr u32 kLineBytes = 128;    // eight channels of a pixel of the images that lie side by side

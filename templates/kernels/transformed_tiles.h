@@ -64,8 +64,12 @@ BURIN_DEVICE u32 tile_block() { return block_of_image() / (cluster_blocks() * ou
 BURIN_DEVICE u32 first_window_row() { return tile_block() / divide_up(out_cols(), window_cols()) * window_rows(); }
 BURIN_DEVICE u32 first_window_col() { return tile_block() % divide_up(out_cols(), window_cols()) * window_cols(); }
 // Padding of the pool lies before 0.
-BURIN_DEVICE i32 first_pixel_row() { return static_cast<i32>(first_window_row()) * pool_stride_rows() - pool_pad_top(); }
-BURIN_DEVICE i32 first_pixel_col() { return static_cast<i32>(first_window_col()) * pool_stride_cols() - pool_pad_left(); }
+BURIN_DEVICE i32 first_pixel_row() {
+  return static_cast<i32>(first_window_row()) * pool_stride_rows() - pool_pad_top();
+}
+BURIN_DEVICE i32 first_pixel_col() {
+  return static_cast<i32>(first_window_col()) * pool_stride_cols() - pool_pad_left();
+}
 BURIN_DEVICE u32 pixel_rows() { return (window_rows() - 1) * pool_stride_rows() + pool_rows(); }
 BURIN_DEVICE u32 pixel_cols() { return (window_cols() - 1) * pool_stride_cols() + pool_cols(); }
 BURIN_DEVICE u32 rectangle_cols() { return divide_up(pixel_cols(), tile_cols()); }
@@ -303,11 +307,12 @@ BURIN_DEVICE void finish_quad(const Item& item, u32 quad, f32x4 sums, float bias
   }
 }
 
-// Where a quad of item `number` lies in shared memory. Behind a pool a block of a cluster adds up all of some outputs.
-BURIN_DEVICE u32 result_quad(u32 number, u32 quad) {
-  return pools() ? number * item_quads() + quad : quad * items() + number;
+// Where a quad of item `number` lies in shared memory: tiles side by side, whose quads neighbours store and load, and
+// all of an output together, so that each block of a cluster adds up all of some outputs.
+BURIN_DEVICE u32 result_place(u32 number, u32 quad) {
+  const u32 place = (number / block_tiles() * item_quads() + quad) * block_tiles() + number % block_tiles();
+  return results_start() + place * kSumQuadBytes;
 }
-BURIN_DEVICE u32 result_place(u32 number, u32 quad) { return results_start() + result_quad(number, quad) * kSumQuadBytes; }
 
 // A quad of item `number`, which is the outputs' where a block has all channels and no pool is behind it, and else goes
 // to what is added up, or pooled.
@@ -360,8 +365,8 @@ BURIN_DEVICE void finish_block(const float* weights, const float* other, float* 
 #pragma nounroll
     for (u32 number = thread; number < share_quads(all); number += block_threads()) {
       const u32 of_block = rank() * share_quads(all) + number;
-      const u32 of_items = pools() ? of_block / item_quads() : of_block % items();
-      const u32 quad = pools() ? of_block % item_quads() : of_block / items();
+      const u32 of_output = item_quads() * block_tiles(), quad = of_block % of_output / block_tiles();
+      const u32 of_items = of_block / of_output * block_tiles() + of_block % block_tiles();
       const Item item = item_at(of_items, batch);
       if (!item.exists) continue;
       const f32x4 sum = sum_of_blocks(all, number);

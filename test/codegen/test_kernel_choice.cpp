@@ -334,9 +334,14 @@ TEST_CASE("kernel choice: a pool of halves goes into a convolution where one ker
     CHECK(stays_apart(small, three));
     // A warpgroup has too few pixels for a window of the whole image.
     CHECK(stays_apart(small, {.kind = PoolKind::average, .kernel_h = 14, .kernel_w = 14}));
-    options.kernels.all = "conv_warpgroup";
-    CHECK(!stays_apart(small, three));
-    options.kernels.all = "conv_gathered";
+    // Of a provider that is asked for, its own kernels are compared, if it can pool at all.
+    for (const char* provider : {"conv_warpgroup", "conv_gathered"}) {
+      options.kernels.all = provider;
+      INFO(provider);
+      CHECK(!stays_apart(large, two));
+      CHECK(stays_apart(small, three));
+    }
+    options.kernels.all = "conv_gathered_rows";
     CHECK(stays_apart(large, two));
     options.kernels = {};
     options.skip_dead_tiles = true;
@@ -346,9 +351,10 @@ TEST_CASE("kernel choice: a pool of halves goes into a convolution where one ker
   // Of pairs of images nobody pools.
   options.precisions = {Precision::fp16x2};
   CHECK(stays_apart(large, two));
+  // Other GPUs have gathered columns.
   options.precisions = {Precision::fp16};
   options.archs = {"sm_80"};
-  CHECK(stays_apart(large, two));
+  CHECK(!stays_apart(large, two));
 }
 
 TEST_CASE("kernel choice: every step of a network in nchw8 has a provider, copies too") {

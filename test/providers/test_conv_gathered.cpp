@@ -15,6 +15,7 @@
 #include "ir/saturate.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
+#include "test/every_case.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"
 #include "test/providers/tensor_cores.h"
@@ -167,9 +168,10 @@ TEST_CASE("convolution on tensor cores: every kind of tiles") {
     const Task task = task_of(network, network.operators.back(), check);
     for (const Candidate& candidate : find_provider("conv_gathered")->propose(task, {.count = 24})) {
       INFO(candidate.plan);
-      CHECK(check_candidate(network, network.operators.back(), candidate, check) == "");
       if (of.shape.epilogue.residual) exchanges.insert(parse_template_plan(candidate.plan).integers.at("exchanges"));
-      ++checked;
+      if (is_taken(checked++, 2)) {
+        CHECK(check_candidate(network, network.operators.back(), candidate, check) == "");
+      }
     }
   }
   CHECK(checked > 50);
@@ -222,11 +224,13 @@ TEST_CASE("convolution on tensor cores: what it cannot do is refused before tens
 }
 
 TEST_CASE("convolution on tensor cores: 1 to 12 channels and 1 to 9 images, and what fills up is zero") {
+  int number = 0;
   for (const int in : {1, 3, 8, 9, 12}) {
     for (const int out : {1, 7, 8, 9, 12}) {
       ConvLayer layer = layer_of(in, out, 7, 3, 1, 0.6, out % 2 == 1);
       layer.shape.epilogue.function = function_of(Activation::sigmoid);  // of zero it is none
       for (const int batch : {1, 7, 8, 9}) {
+        if (!is_taken(number++, 3)) continue;
         INFO(in << " to " << out << " channels, batch " << batch);
         CHECK(check_gathered(layer, ElementType::f16, batch) == "");
       }

@@ -76,7 +76,7 @@ ConvLayer whole_numbers(int inputs, int outputs, int rows, int cols) {
 TEST_CASE("winograd: random shapes") {
   constexpr int kShapes = 60;
   Random random(5);
-  int checked = 0;
+  int checked = 0, number = 0;
   for (int i = 0; i < kShapes; ++i) {
     ConvShape shape = random_shape(random);
     shape.groups = shape.stride_h = shape.stride_w = shape.dilation_h = shape.dilation_w = 1;
@@ -93,12 +93,13 @@ TEST_CASE("winograd: random shapes") {
     const ConvLayer layer = make_layer("random", shape, 0.8, static_cast<std::uint64_t>(i) + 1);
     INFO("shape " << i << ": " << describe(shape));
     for (const int tile : kWinogradTiles) {
-      if (!offers_winograd(layer, tile)) continue;
-      CHECK(check_winograd(layer, "tile=" + std::to_string(tile), check_batch(random.integer(1, 4))) == "");
+      const int batch = random.integer(1, 4);
+      if (!offers_winograd(layer, tile) || !is_taken(number++, 2)) continue;
+      CHECK(check_winograd(layer, "tile=" + std::to_string(tile), check_batch(batch)) == "");
       ++checked;
     }
   }
-  CHECK(checked >= 40);
+  CHECK(checked >= 20);
 }
 
 TEST_CASE("winograd: transformed filters") {

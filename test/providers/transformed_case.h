@@ -40,11 +40,12 @@ inline burin::ConvLayer with_residual_and_silu(burin::ConvLayer layer) {
 inline std::vector<burin::Pool> some_pools() {
   using burin::Pool;
   using burin::PoolKind;
-  return {Pool{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2},
-          Pool{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad = {1, 1, 1, 1}},
-          Pool{.kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 3, .round_up = true},
-          Pool{.kind = PoolKind::average, .kernel_h = 3, .kernel_w = 3, .pad = {1, 1, 1, 1}, .count_padding = true},
-          Pool{.kind = PoolKind::average, .kernel_h = 2, .kernel_w = 4, .stride_h = 3, .stride_w = 4, .pad = {1, 0, 0, 1}}};
+  return {
+      Pool{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2},
+      Pool{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad = {1, 1, 1, 1}},
+      Pool{.kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 3, .round_up = true},
+      Pool{.kind = PoolKind::average, .kernel_h = 3, .kernel_w = 3, .pad = {1, 1, 1, 1}, .count_padding = true},
+      Pool{.kind = PoolKind::average, .kernel_h = 2, .kernel_w = 4, .stride_h = 3, .stride_w = 4, .pad = {1, 0, 0, 1}}};
 }
 
 // The edge with all its weights, and of more channels: else the error of most would be too large.

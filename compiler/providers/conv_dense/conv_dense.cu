@@ -63,8 +63,8 @@ BURIN_DEVICE Pixel pixel_of_windows(u32 index, i32 batch) {
   const u32 image = index / rectangle_pixels(), within = index - image * rectangle_pixels();
   const i32 row = first_row() + static_cast<i32>(within / pixel_cols());
   const i32 col = first_col() + static_cast<i32>(within % pixel_cols());
-  const bool exists = image < static_cast<u32>(block_images()) && is_pixel(row, col) &&
-                      first_image() + image < static_cast<u32>(batch);
+  const bool exists =
+      image < static_cast<u32>(block_images()) && is_pixel(row, col) && first_image() + image < static_cast<u32>(batch);
   return {first_image() + image, static_cast<u32>(row * conv_cols() + col), exists};
 }
 BURIN_DEVICE Pixel pixel_at(u32 index, i32 batch) {
@@ -197,7 +197,8 @@ BURIN_DEVICE bool is_output(u32 step, u32 mine) {
   return in_tile && output_tile() * tile_outputs() + step + mine < static_cast<u32>(group_outputs());
 }
 
-// A thread's results are those of one pixel, some outputs apart. Behind a pool they stay where the first split's sums lie.
+// A thread's results are those of one pixel, some outputs apart. Behind a pool they stay where the first split's sums
+// lie.
 BURIN_DEVICE void finish(const float* weights, const float* other, float* output, i32 batch) {
   const u32 outputs_at_once = block_threads() / tile_pixels(), thread = burin_dev_thread();
   const u32 mine = thread / tile_pixels(), column = thread % tile_pixels();

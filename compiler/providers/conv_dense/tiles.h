@@ -14,8 +14,8 @@
 namespace burin {
 
 // A block's tile has output_threads x 4 * output_quads output channels and pixel_threads x 4 * pixel_quads pixels; each
-// split of it has a thread for every 4 * output_quads x 4 * pixel_quads of them. Behind a pool its pixels are those that
-// window_rows x window_cols windows read of each of the block's images, and what is left of the tile is empty.
+// split of it has a thread for every 4 * output_quads x 4 * pixel_quads of them. Behind a pool its pixels are those
+// that window_rows x window_cols windows read of each of the block's images, and what is left of the tile is empty.
 struct ConvDenseTiles {
   static constexpr int kQuad = 4;
 

@@ -28,7 +28,7 @@ BURIN_DEVICE i32 factors() { return half_values(); }
 constexpr u32 kMaxSlots = 32;
 constexpr u32 kSchedulers = 4;  // of a multiprocessor, which have warps in turn
 constexpr u32 kOctetImages = 8, kOctetChannels = 8, kOctetBytes = 16;
-constexpr u32 kImagesBytes = kOctetImages * kWordBytes;  // of a value in eight images, in FP32
+constexpr u32 kImagesBytes = kOctetImages * kWordBytes;    // of a value in eight images, in FP32
 constexpr u32 kPixelBytes = kOctetChannels * kOctetBytes;  // of eight channels
 constexpr u32 kCarried = 0x80000000;
 
@@ -54,9 +54,9 @@ BURIN_DEVICE u32 pixel_step_rows() { return compact() ? 1 : stride_rows(); }
 BURIN_DEVICE u32 pixel_step_cols() { return compact() ? 1 : stride_cols(); }
 
 // Shared memory: what is said of the rows; all panels, if the block keeps them; what windows are made of, eight values
-// for each row and pixel, if there is a pool; for each buffer the chunk's activations, then its panel, if not; the exchanges; where splits are added up. A block with one tile has no copies
-// under way when it comes to the exchange, which then lies where the buffers do, but for one with a residual, which is
-// copied there beforehand.
+// for each row and pixel, if there is a pool; for each buffer the chunk's activations, then its panel, if not; the
+// exchanges; where splits are added up. A block with one tile has no copies under way when it comes to the exchange,
+// which then lies where the buffers do, but for one with a residual, which is copied there beforehand.
 BURIN_DEVICE u32 kept_start() { return kSharedStart + to_banks(block_rows() * kRowBytes); }
 BURIN_DEVICE u32 kept_bytes() { return keeps_panels() ? to_banks(chunks() * panel_bytes()) : 0; }
 BURIN_DEVICE u32 exchange_pitch() { return tile_pixels() | 1; }  // octets; odd, so that eight rows are in eight banks
@@ -89,7 +89,7 @@ BURIN_DEVICE u32 group_of_block() { return set_of_block() / output_blocks(); }
 BURIN_DEVICE u32 first_tile() { return block_of_image() / sets(); }
 
 struct Tile {
-  u32 image;  // the first of eight
+  u32 image;             // the first of eight
   u32 out_row, out_col;  // the first that is stored
   u32 row, col;          // the first pixel: padding of the pool lies before 0
 };

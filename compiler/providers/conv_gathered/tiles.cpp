@@ -223,7 +223,8 @@ std::int64_t GatheredTiles::shared_bytes(const ConvShape& shape, int step_limit)
 WindowTile GatheredTiles::windows(const ConvShape& shape) const {
   const Pool pool = shape.epilogue.pool.value_or(Pool{});
   if (tile_rows < pool.kernel_h || tile_cols < pool.kernel_w) return {.rows = 0, .cols = 0};
-  return {.rows = (tile_rows - pool.kernel_h) / pool.stride_h + 1, .cols = (tile_cols - pool.kernel_w) / pool.stride_w + 1};
+  return {.rows = (tile_rows - pool.kernel_h) / pool.stride_h + 1,
+          .cols = (tile_cols - pool.kernel_w) / pool.stride_w + 1};
 }
 
 std::int64_t GatheredTiles::windows_bytes(const ConvShape& shape) const {
@@ -253,7 +254,9 @@ bool has_tiles(const ConvShape& shape, const ArchSpec& arch) {
   GatheredTiles smallest{.split_warps = 8};
   if (const std::optional<Pool>& pool = shape.epilogue.pool) {
     // The smallest with a window, whose rows are a warp's each.
-    smallest = {.warp_pixels = pool->kernel_w, .pixel_warps = pool->kernel_h, .tile_rows = pool->kernel_h,
+    smallest = {.warp_pixels = pool->kernel_w,
+                .pixel_warps = pool->kernel_h,
+                .tile_rows = pool->kernel_h,
                 .tile_cols = pool->kernel_w};
   }
   const int columns = kOctetChannels * filter_positions(shape);

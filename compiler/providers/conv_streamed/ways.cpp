@@ -170,8 +170,9 @@ bool takes_means(const ConvShape& shape) {
 }
 
 bool can_stream(const ConvShape& shape, const ArchSpec& arch) {
-  return shape.groups == 1 && !shape.epilogue.filters() && lane_words(shape) <= kMaxLaneWords && shape.kernel_h <= kMaxFilter &&
-         shape.kernel_w <= kMaxFilter && arch.clusters && arch.compute >= kBulkCopyCompute;
+  return shape.groups == 1 && !shape.epilogue.filters() && lane_words(shape) <= kMaxLaneWords &&
+         shape.kernel_h <= kMaxFilter && shape.kernel_w <= kMaxFilter && arch.clusters &&
+         arch.compute >= kBulkCopyCompute;
 }
 
 std::optional<ConvStreamedWay> price_streamed(const ConvLayer& layer, const ConvStreamed& choices, int batch,

@@ -17,9 +17,9 @@
 // panel: for each step, 64 rows by 32 bytes as burin_dev_group_multiply_columns_f16() has them.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_warpgroup_rows/conv_warpgroup_rows.def"
 #include "templates/kernels/cluster_sums.h"
+#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/filter_parts.h"
 #include "templates/kernels/function.h"
-#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/residual.h"
 
 constexpr u32 kGroupWarps = 4, kGroupRows = 64, kWarpRows = 16;
@@ -543,9 +543,8 @@ BURIN_DEVICE Output output_at(const Tile& tile, u32 number) {
 }
 BURIN_DEVICE float pooled(const Tile& tile, const Output& of, u32 share, u32 share_row) {
   return pool_of_window(tile.row + static_cast<i32>(of.top), tile.col + static_cast<i32>(of.left),
-                        [&](u32 r, u32 s) BURIN_INLINED {
-                          return sum_at(share, share_row, word_of_pixel(of.top + r, of.left + s));
-                        });
+                        [&](u32 r, u32 s)
+                            BURIN_INLINED { return sum_at(share, share_row, word_of_pixel(of.top + r, of.left + s)); });
 }
 BURIN_DEVICE Together values_of(const Tile& tile, const Output& of, u32 share, u32 share_row) {
   if (!pools()) return finished(share, share_row, word_of_pixel(of.top, of.left));

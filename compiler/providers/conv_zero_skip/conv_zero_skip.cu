@@ -62,8 +62,12 @@ BURIN_DEVICE u32 group() { return block_of_image() / (cluster_blocks() * output_
 BURIN_DEVICE u32 set_block() { return block_of_image() / (cluster_blocks() * output_tiles() * groups()); }
 
 // Where the window of a set begins.
-BURIN_DEVICE i32 window_row(u32 set) { return static_cast<i32>(set / out_cols()) * pool_stride_rows() - pool_pad_top(); }
-BURIN_DEVICE i32 window_col(u32 set) { return static_cast<i32>(set % out_cols()) * pool_stride_cols() - pool_pad_left(); }
+BURIN_DEVICE i32 window_row(u32 set) {
+  return static_cast<i32>(set / out_cols()) * pool_stride_rows() - pool_pad_top();
+}
+BURIN_DEVICE i32 window_col(u32 set) {
+  return static_cast<i32>(set % out_cols()) * pool_stride_cols() - pool_pad_left();
+}
 
 // A pixel of the convolution.
 struct Pixel {
