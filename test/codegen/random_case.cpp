@@ -318,6 +318,7 @@ ConvShape draw_dense_shape(Random& random) {
   shape.epilogue.bias = random.chance(0.5);
   const auto activation = static_cast<Activation>(random.integer(0, 5));
   shape.epilogue.function = function_of(activation, static_cast<float>(2 * random.real() - 0.5));
+  if (random.chance(0.4)) shape.epilogue.pool = random_pool(random);
   add_residual(shape, random);
   return shape;
 }

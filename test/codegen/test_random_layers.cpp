@@ -45,7 +45,7 @@ TEST_CASE("a random case's layer is the same in every precision") {
 
 TEST_CASE("random cases of kernels that transform patches") {
   std::map<std::string, int> providers, sizes;
-  int residual = 0, oblong = 0, other_batch = 0, some_zeros = 0;
+  int residual = 0, pooled = 0, oblong = 0, other_batch = 0, some_zeros = 0;
   for (int i = 0; i < kCases; ++i) {
     const auto index = static_cast<std::uint64_t>(i);
     const RandomCase drawn = draw_case(kSeed, index, "sm_90", {}, CaseKind::transformed);
@@ -60,6 +60,7 @@ TEST_CASE("random cases of kernels that transform patches") {
       sizes[size] += drawn.constraints.find(std::string(size) + ",") != std::string::npos;
     }
     residual += drawn.layer.shape.epilogue.residual;
+    pooled += drawn.layer.shape.epilogue.pool.has_value();
     oblong += drawn.layer.shape.kernel_h != drawn.layer.shape.kernel_w;
     other_batch += drawn.batch != drawn.planned_batch;
     some_zeros += std::ranges::count(drawn.layer.weights, 0.0F) > 0;
@@ -68,7 +69,7 @@ TEST_CASE("random cases of kernels that transform patches") {
   CHECK(providers.size() == 2);
   for (const auto& [name, count] : providers) CHECK(count >= kLeast);
   for (const auto& [size, count] : sizes) CHECK(count >= kLeast);
-  for (const int count : {residual, oblong, other_batch, some_zeros}) CHECK(count >= kLeast);
+  for (const int count : {residual, pooled, oblong, other_batch, some_zeros}) CHECK(count >= kLeast);
 }
 
 TEST_CASE("random cases are legal") {
