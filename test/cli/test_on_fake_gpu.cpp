@@ -120,12 +120,12 @@ TEST_CASE("bench_allocates_by_the_kernels_layouts") {
   const Device device = Device::open(0);
   const Bench bench(device, *package, {.samples = 1, .copies = 1});
   CHECK(bench.time(package->manifest.kernels.back(), 3).loaded_from == "sm_90 cubin");
-  // Inputs of 5 channels in turn, an output and a residual of 6, all filled up to 8.
+  // Inputs of 5 channels in turn, an output and a residual of 6, all filled up to 8; and one of each for the chain.
   const std::vector<std::size_t> allocations = driver.allocations();
   const auto count = [&](std::size_t channels) {
     return std::ranges::count(allocations, channels * 14 * 14 * 3 * sizeof(float));
   };
-  CHECK(count(8) == kInputBuffers + 2);
+  CHECK(count(8) == kInputBuffers + 2 + 3);
   CHECK(count(5) == 0);
   CHECK(count(6) == 0);
 }
@@ -140,8 +140,8 @@ TEST_CASE("bench_allocates_halves") {
   const auto count = [&](std::int64_t image) {
     return std::ranges::count(driver.allocations(), static_cast<std::size_t>(image) * 4 * 2);
   };
-  CHECK(count(kernel.layer->shape.input_elements()) == kInputBuffers);
-  CHECK(count(kernel.layer->shape.output_elements()) == 2);  // output and residual
+  CHECK(count(kernel.layer->shape.input_elements()) == kInputBuffers + 1);  // one for the chain
+  CHECK(count(kernel.layer->shape.output_elements()) == 2 * 2);             // output and residual
 }
 
 TEST_CASE("gpu_executor_gives_everything_back_when_a_call_fails") {

@@ -74,7 +74,8 @@ BlockPairs count_pairs(const ConvShape& shape, const ConvStreamed& choices, cons
   return result;
 }
 
-// Fitted to measurements of ResNet-50's and MobileNet's layers at 7x7 on an H200 (docs/experiments.md).
+// Fitted to measurements of ResNet-50's and MobileNet's layers at 7x7 on an H200 (docs/experiments.md), but for planes
+// of more than two pixels for each lane, whose latency is that of two layers of 10x10 and 11x11.
 double predict(const ConvShape& shape, const ConvStreamed& choices, const BlockPairs& pairs, std::int64_t parcel_words,
                int batch, const ArchSpec& arch) {
   constexpr double kPairUs = 0.4, kMoreSplitsUs = 0.35;  // splits are added: by two blocks, by each doubling
@@ -90,8 +91,9 @@ double predict(const ConvShape& shape, const ConvStreamed& choices, const BlockP
                         static_cast<double>(parcel_words * kWordBytes) / kParcelBytes;
   const double pair =
       kPairClocks + (is_masked(shape) ? kMaskClocks : 0) + lane_words(shape) * (strided ? kConflict : 1);
-  const double multiplied = std::max(static_cast<double>(pairs.most) * pair,
-                                     static_cast<double>(pairs.most_warp) / kPairsAtOnce * kPairsLatency);
+  const double multiplied =
+      std::max(static_cast<double>(pairs.most) * pair, static_cast<double>(pairs.most_warp) / kPairsAtOnce *
+                                                           kPairsLatency * std::max(1, lane_words(shape) - 1));
   const double added = choices.splits == 1 ? 0 : kPairUs + kMoreSplitsUs * (std::log2(choices.splits) - 1);
   const double outputs = kOutputUs * static_cast<double>(ceil_div(choices.block_rows, choices.splits));
   const std::int64_t blocks = std::int64_t{choices.row_blocks(shape)} * choices.splits * batch;
