@@ -32,8 +32,8 @@ struct TransformedCost {
   static constexpr double kPatchIntake = 3.2;         // words that come for each one of a patch: parts of lines
   static constexpr double kFarWeightLoss = 0.5;       // of intake, for as many weights as the next line says
   static constexpr double kFarWeightBytes = 30e6;
-  // Of patches that lie in a rectangle of fewer tiles beside each other than this, where the image has more: parts of
-  // lines. Estimated from two layers of 112x112 and 224x224.
+  // Patches in a rectangle of fewer tiles beside each other than kWideTiles, where the image has more, read parts of
+  // lines: up to so much more is counted for them. Both were estimated from two layers of 112x112 and 224x224.
   static constexpr double kWideTiles = 8, kNarrowLoss = 1;
   static constexpr double kOverlapLoss = 0.2;       // of what is not the slowest
   static constexpr double kSentBytesPerClock = 34;  // to other blocks of a cluster
@@ -128,23 +128,19 @@ class TransformedSearch {
     }
   }
 
-  // The windows of a block, behind a pool; whether there are any. Several images have all theirs in one.
+  // The windows of a block; whether there are any.
   bool choose_windows() {
-    if (!shape_.epilogue.pool) return true;
-    const auto tiles = [&](const WindowTile& windows) { return tiles_.tiles_of(windows, *shape_.epilogue.pool); };
-    const std::optional<WindowTile> windows =
-        burin::choose_windows(shape_, tiles_.block_images > 1, tiles, tiles_.block_tiles());
-    if (!windows) return false;
-    tiles_.window_rows = windows->rows;
-    tiles_.window_cols = windows->cols;
-    return true;
+    const auto tiles = [&](const WindowTile& windows) { return tiles_.tiles_of(windows, shape_); };
+    const auto windows = burin::choose_windows(shape_, tiles_.block_images, tiles, tiles_.block_tiles());
+    if (windows) tiles_.set_windows(*windows);
+    return windows.has_value();
   }
 
   void try_images() {
     for (const int threads : {1, 2, 4, 8}) {
       tiles_.tile_threads = threads;
       for (tiles_.block_images = 1; tiles_.block_images <= std::min(batch_, 32); tiles_.block_images *= 2) {
-        const std::int64_t all = tiles_.image_tiles(shape_) * tiles_.block_images;
+        const std::int64_t all = tiles_.tiles_of(WindowTile::all_of(shape_), shape_);
         if (is_too_much(threads, tiles_.tile_quads, all) || !choose_windows()) continue;
         try_slices();
         // More images only help to fill the last block.
@@ -190,12 +186,11 @@ bool fits(const TransformedTiles& tiles, const ConvShape& shape, const ArchSpec&
   if (tiles.tile_threads > kMaxSideThreads || tiles.output_threads > kMaxSideThreads) return false;
   if (transform.by_lines && tiles.points > kMaxLinePoints) return false;
   if (tiles.vector != 1 && (tiles.vector != kVectorWords || !has_whole_quads(transform))) return false;
-  bool even = tiles.block_tiles() * tiles.block_outputs() % tiles.cluster_blocks == 0;
-  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
-    const bool is_split = tiles.block_images > 1 && !tiles.windows().has_all(shape);
-    if (is_split || tiles.tiles_of(tiles.windows(), *pool) > tiles.block_tiles()) return false;
-    even = tiles.block_outputs() % tiles.cluster_blocks == 0;  // each block has all of some outputs
-  }
+  const auto needed = [&](const WindowTile& windows) { return tiles.tiles_of(windows, shape); };
+  if (!is_legal(tiles.windows(), shape, tiles.block_images, needed, tiles.block_tiles())) return false;
+  // Behind a pool each block of a cluster has all of some outputs.
+  const int shared = shape.epilogue.pool ? tiles.block_outputs() : tiles.block_tiles() * tiles.block_outputs();
+  const bool even = shared % tiles.cluster_blocks == 0;
   return even && (tiles.cluster_blocks == 1 || arch.clusters) && tiles.sums_of_thread() <= kMostSums &&
          tiles.slice_patches() <= tiles.threads() && (!transform.by_lines || tiles.thread_rows() <= kMaxPatchRows) &&
          registers_of(tiles, kRegistersNeeded) <= most_registers_of(tiles, arch) &&

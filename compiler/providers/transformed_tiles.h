@@ -57,13 +57,17 @@ struct TransformedTiles {
   int shared_bytes(const ConvShape& shape) const;
   std::int64_t slices(const ConvShape& shape) const { return ceil_div(shape.in_channels, slice_channels); }
   std::int64_t output_blocks(const ConvShape& shape) const { return ceil_div(shape.out_channels, block_outputs()); }
-  // Of the convolution's image.
   std::int64_t image_tiles(const ConvShape& shape) const {
     return ceil_div(shape.conv_h(), transform.tile_rows) * ceil_div(shape.conv_w(), transform.tile_cols);
   }
   WindowTile windows() const { return {window_rows, window_cols}; }
-  // Tiles of the pixels that windows read, of all images.
-  std::int64_t tiles_of(const WindowTile& windows, const Pool& pool) const {
+  void set_windows(const WindowTile& windows) {
+    window_rows = windows.rows;
+    window_cols = windows.cols;
+  }
+  // How many tiles hold the pixels that they read, of all images; without a pool each is one.
+  std::int64_t tiles_of(const WindowTile& windows, const ConvShape& shape) const {
+    const Pool pool = shape.epilogue.pool.value_or(Pool{});
     return block_images * ceil_div(windows.pixel_rows(pool), transform.tile_rows) *
            ceil_div(windows.pixel_cols(pool), transform.tile_cols);
   }

@@ -4,11 +4,20 @@
 
 namespace burin {
 
-std::optional<WindowTile> choose_windows(const ConvShape& shape, bool all, const WindowParts& parts,
+bool is_legal(const WindowTile& windows, const ConvShape& shape, int images, const WindowParts& parts,
+              std::int64_t most_parts) {
+  if (!shape.epilogue.pool) return windows.rows == 1 && windows.cols == 1;
+  const bool exist =
+      windows.rows >= 1 && windows.cols >= 1 && windows.rows <= shape.out_h() && windows.cols <= shape.out_w();
+  return exist && (images == 1 || windows.has_all(shape)) && parts(windows) <= most_parts;
+}
+
+std::optional<WindowTile> choose_windows(const ConvShape& shape, int images, const WindowParts& parts,
                                          std::int64_t most_parts) {
+  if (!shape.epilogue.pool) return WindowTile{};
   std::optional<WindowTile> best;
   std::pair<std::int64_t, std::int64_t> least;  // tiles of an image, parts of a tile
-  const auto first = [&](int extent) { return all ? extent : 1; };
+  const auto first = [&](int extent) { return images > 1 ? extent : 1; };
   for (int rows = first(shape.out_h()); rows <= shape.out_h(); ++rows) {
     const WindowTile narrowest{rows, first(shape.out_w())};
     if (parts(narrowest) > most_parts) break;

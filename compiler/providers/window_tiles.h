@@ -17,6 +17,7 @@ struct WindowTile {
   static std::int64_t pixels(int windows, int kernel, int stride) {
     return std::int64_t{windows - 1} * stride + kernel;
   }
+  static WindowTile all_of(const ConvShape& shape) { return {shape.out_h(), shape.out_w()}; }
   std::int64_t pixel_rows(const Pool& pool) const { return pixels(rows, pool.kernel_h, pool.stride_h); }
   std::int64_t pixel_cols(const Pool& pool) const { return pixels(cols, pool.kernel_w, pool.stride_w); }
   std::int64_t tiles_per_image(const ConvShape& shape) const {
@@ -32,12 +33,17 @@ struct WindowTile {
   }
 };
 
-// Of how many parts a block needs for a tile's windows of all its images.
+// How many parts (pixels, tiles of outputs) a block needs for a tile's windows of all its images.
 using WindowParts = std::function<std::int64_t(const WindowTile&)>;
 
-// Of the tiles that need at most `most_parts` those of which an image has the fewest, and of these the one that needs
-// the fewest parts. `all`: it must have all windows of an image. Nothing: there is no such tile.
-std::optional<WindowTile> choose_windows(const ConvShape& shape, bool all, const WindowParts& parts,
+// Whether a block of so many images may have these windows: one where the layer has no pool; else no more than there
+// are, in at most `most_parts`, and several images have all theirs in one block.
+bool is_legal(const WindowTile& windows, const ConvShape& shape, int images, const WindowParts& parts,
+              std::int64_t most_parts);
+
+// The legal windows with which an image has the fewest tiles, and among these the ones that need the fewest parts;
+// nothing: there are none.
+std::optional<WindowTile> choose_windows(const ConvShape& shape, int images, const WindowParts& parts,
                                          std::int64_t most_parts);
 
 }  // namespace burin

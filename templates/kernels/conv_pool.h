@@ -15,26 +15,39 @@ BURIN_DEVICE float mean_of_window(i32 row, i32 col, float sum) {
   return pool_mean(sum, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
 }
 
-constexpr i32 kMostUnrolledPixels = 64;  // of a window
+constexpr i32 kMostUnrolledPixels = 256;  // of a window
 
-// What the window makes of value(r, s), which lies at a position of it; beyond the image that may be anything.
-template <typename Value>
-BURIN_DEVICE float pool_of_window(i32 row, i32 col, Value value) {
-  const auto add = [&](float& result, u32 r, u32 s) BURIN_INLINED {
+// visit(r, s, whether it lies inside the image) for each position of the window.
+template <typename Visit>
+BURIN_DEVICE void for_each_pixel_of_window(i32 row, i32 col, Visit visit) {
+  const auto visit_at = [&](u32 r, u32 s) BURIN_INLINED {
     const bool inside = (!windows_leave_rows() && !windows_leave_cols()) ||
                         is_pixel(row + static_cast<i32>(r), col + static_cast<i32>(s));
-    result = pool_with(pool_averages(), result, value(r, s), inside);
+    visit(r, s, inside);
   };
-  float result = pool_start(pool_averages());
   if (pool_rows() * pool_cols() <= kMostUnrolledPixels) {
 #pragma unroll
     for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
 #pragma unroll
-      for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) add(result, r, s);
+      for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) visit_at(r, s);
     }
   } else {
 #pragma nounroll
-    for (u32 i = 0; i < static_cast<u32>(pool_rows() * pool_cols()); ++i) add(result, i / pool_cols(), i % pool_cols());
+    for (u32 i = 0; i < static_cast<u32>(pool_rows() * pool_cols()); ++i) visit_at(i / pool_cols(), i % pool_cols());
   }
+}
+
+// What is stored of a window, of what pool_with() made of its positions.
+BURIN_DEVICE float end_of_window(i32 row, i32 col, float result) {
   return pool_averages() ? mean_of_window(row, col, result) : result;
+}
+
+// What the window makes of value(r, s), which lies at a position of it; beyond the image that may be anything.
+template <typename Value>
+BURIN_DEVICE float pool_of_window(i32 row, i32 col, Value value) {
+  float result = pool_start(pool_averages());
+  for_each_pixel_of_window(row, col, [&](u32 r, u32 s, bool inside) BURIN_INLINED {
+    result = pool_with(pool_averages(), result, value(r, s), inside);
+  });
+  return end_of_window(row, col, result);
 }

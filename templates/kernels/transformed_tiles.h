@@ -16,10 +16,10 @@
 #pragma once
 
 #include "templates/kernels/cluster_sums.h"
-#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/function.h"
 #include "templates/kernels/register_tiles.h"
 #include "templates/kernels/residual.h"
+#include "templates/kernels/window_rectangle.h"
 
 constexpr u32 kMaxPoints = 4, kMaxOutputQuads = 4, kMaxTileQuads = 2;
 
@@ -60,18 +60,8 @@ BURIN_DEVICE u32 rank() { return block_of_image() % cluster_blocks(); }
 BURIN_DEVICE u32 output_block() { return block_of_image() / cluster_blocks() % output_blocks(); }
 BURIN_DEVICE u32 tile_block() { return block_of_image() / (cluster_blocks() * output_blocks()); }
 
-// ---- behind a pool: the windows of a block, their pixels in an image, and the tiles of these
-BURIN_DEVICE u32 first_window_row() { return tile_block() / divide_up(out_cols(), window_cols()) * window_rows(); }
-BURIN_DEVICE u32 first_window_col() { return tile_block() % divide_up(out_cols(), window_cols()) * window_cols(); }
-// Padding of the pool lies before 0.
-BURIN_DEVICE i32 first_pixel_row() {
-  return static_cast<i32>(first_window_row()) * pool_stride_rows() - pool_pad_top();
-}
-BURIN_DEVICE i32 first_pixel_col() {
-  return static_cast<i32>(first_window_col()) * pool_stride_cols() - pool_pad_left();
-}
-BURIN_DEVICE u32 pixel_rows() { return (window_rows() - 1) * pool_stride_rows() + pool_rows(); }
-BURIN_DEVICE u32 pixel_cols() { return (window_cols() - 1) * pool_stride_cols() + pool_cols(); }
+// ---- the tiles of a block's windows, behind a pool
+BURIN_DEVICE u32 rectangle_of_block() { return tile_block(); }
 BURIN_DEVICE u32 rectangle_cols() { return divide_up(pixel_cols(), tile_cols()); }
 BURIN_DEVICE u32 rectangle_tiles() { return divide_up(pixel_rows(), tile_rows()) * rectangle_cols(); }
 
@@ -268,7 +258,7 @@ BURIN_DEVICE Places places_of(const Item& item, u32 quad) {
   }
   return places;
 }
-// With bias, residual and function; `added`: the image's residual.
+// What bias, residual and function make of a quad's sums; `added` is the image's residual.
 BURIN_DEVICE f32x4 ended(const Places& places, f32x4 sums, float bias, const float* added) {
   float residuals[kQuadWords];
 #pragma unroll

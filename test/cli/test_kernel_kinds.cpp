@@ -126,7 +126,7 @@ TEST_CASE("kernels_of_single_layers_are_chosen_by_their_names") {
   CHECK(verified.exit_code == 0);
 }
 
-TEST_CASE("small_sparse_convolutions_stay_baked") {
+TEST_CASE("a_small_sparse_convolution_stays_baked") {
   const ScratchFolder folder;
   REQUIRE(compile_branched(folder, {}).exit_code == 0);
   const auto found = convolutions(folder);

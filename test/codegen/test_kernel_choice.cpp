@@ -334,7 +334,7 @@ TEST_CASE("kernel choice: a pool of halves goes into a convolution where one ker
     CHECK(stays_apart(small, three));
     // A warpgroup has too few pixels for a window of the whole image.
     CHECK(stays_apart(small, {.kind = PoolKind::average, .kernel_h = 14, .kernel_w = 14}));
-    // Of a provider that is asked for, its own kernels are compared, if it can pool at all.
+    // Where a provider is asked for, its own kernels are compared, if it can pool at all.
     for (const char* provider : {"conv_warpgroup", "conv_gathered"}) {
       options.kernels.all = provider;
       INFO(provider);

@@ -67,7 +67,7 @@ inline void add_residual(burin::ConvShape& shape, Random& random) {
   }
 }
 
-// Of the largest or the mean value, of any window up to 4x4.
+// The pool takes the largest or the mean value of a window of up to 4x4.
 inline burin::Pool random_pool(Random& random) {
   burin::Pool pool;
   pool.kind = random.chance(0.5) ? burin::PoolKind::max : burin::PoolKind::average;

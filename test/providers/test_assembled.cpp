@@ -67,13 +67,15 @@ TEST_CASE("assembled templates: the largest of real networks") {
 }
 
 TEST_CASE("assembled templates: for GPUs without asynchronous copies") {
-  int checked = 0;
+  int checked = 0, number = 0;
   for (const OperatorCase& sample : network_cases()) {
     if (!sample.layer && !std::holds_alternative<Linear>(sample.kind))
       continue;  // others copy nothing to shared memory
-    if (is_taken(checked++, 2)) check_assembled(sample, 8, "sm_75");
+    if (!is_taken(number++, 2)) continue;
+    check_assembled(sample, 8, "sm_75");
+    ++checked;
   }
-  CHECK(checked > 15);
+  CHECK(checked > 7);
 }
 
 TEST_CASE("assembled templates: convolutions of transformed patches fit their registers") {
@@ -234,9 +236,9 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
     INFO(describe(function));
     OperatorCase sample = convolution_case("warpgroup", 128, 128, 14, 3, 1, 1, 0.3, true, 1);
     sample.layer->shape.epilogue.function = function;
-    const auto number = static_cast<int>(i);
-    if (is_taken(number, 4)) CHECK(check_group_products({sample, FactorType::f16}, *ptxas, 1) == 1);
-    if (is_taken(number + 2, 4)) CHECK(check_group_products({sample, FactorType::tf32}, *ptxas, 1) == 1);
+    const auto number = static_cast<int>(i);  // one function in FP16, the next one in TF32
+    if (is_taken(number, 2)) CHECK(check_group_products({sample, FactorType::f16}, *ptxas, 1) == 1);
+    if (is_taken(number + 1, 2)) CHECK(check_group_products({sample, FactorType::tf32}, *ptxas, 1) == 1);
   }
 }
 

@@ -94,6 +94,18 @@ TEST_CASE("streamed convolution: pools") {
   }
 }
 
+// Padding makes more windows than there are pixels.
+TEST_CASE("streamed convolution: a pool of more windows than a plane has pixels") {
+  ConvShape shape;
+  shape.in_channels = 3;
+  shape.out_channels = 4;
+  shape.in_h = 128;
+  shape.in_w = 1;
+  shape.epilogue.pool = Pool{.kernel_h = 2, .pad = {1, 1, 0, 0}};
+  CHECK(shape.out_h() == 129);
+  CHECK(check_choices(make_layer("streamed", shape, 1, 3), {1, 4, 1, false}) == "");
+}
+
 TEST_CASE("streamed convolution: what fills up a strip multiplies nothing of the input") {
   const ConvShape shape = square(4, 3, 7, 3, 1, 1);
   ConvLayer positive = make_layer("streamed", shape, 0.3, 5);

@@ -1,7 +1,10 @@
 // Convolutions whose weights are data, on the edge list and on random shapes: on the host executor, against the float64
 // reference.
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <set>
@@ -52,7 +55,7 @@ ConvLayer by_fours() {
   return make_layer("by_fours", shape, 0.9);
 }
 
-// Of a 3x3 filter with all there may be at the end; the pool is the caller's.
+// The layer has a 3x3 filter and all there may be at its end; the caller adds a pool.
 ConvShape pooled_shape(int inputs, int outputs, int rows, int cols) {
   ConvShape shape;
   shape.in_channels = inputs;
@@ -245,6 +248,18 @@ TEST_CASE("convolution with weights as data: tiles that are asked for have whole
         "");
   CHECK_THROWS_AS(plans("window_rows=5,window_cols=6"), Error);  // 11 x 13 pixels
   CHECK_THROWS_AS(plans("window_rows=1,window_cols=2,images=2"), Error);
+  // Windows that padding has made larger than the image, and images that share a tile.
+  for (const auto& [size, kernel, stride, pad] : {std::array{2, 3, 2, 1}, {3, 5, 3, 2}, {4, 2, 2, 0}}) {
+    ConvShape small = pooled_shape(8, 16, size, size);
+    small.epilogue.pool = window_of(PoolKind::max, kernel, stride, pad);
+    const ConvLayer of_small = make_layer("small", small, 1);
+    INFO(size << "x" << size << ", windows of " << kernel);
+    CHECK(check_layer(of_small, 1) == "");
+    const std::string all =
+        fmt::format("images=2,pixel_threads=8,window_rows={},window_cols={}", small.out_h(), small.out_w());
+    CHECK(check_plan_with("conv_dense", of_small, all, check_of_batch(3, tolerance_of(of_small))) == "");
+  }
+  check_edited_plans("conv_dense", layer, {"window_rows=2,window_cols=2"}, check_of_batch(1, tolerance_of(layer)));
   ConvShape wide = shape;
   wide.in_h = wide.in_w = 24;
   wide.epilogue.pool = window_of(PoolKind::average, 12, 12);  // 144 pixels

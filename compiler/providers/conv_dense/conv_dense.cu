@@ -12,10 +12,10 @@
 //
 // Weights: for each tile of output channels, for each chunk, `chunk_depth` rows of the tile's width. Then the biases.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_dense/conv_dense.def"
-#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/function.h"
 #include "templates/kernels/register_tiles.h"
 #include "templates/kernels/residual.h"
+#include "templates/kernels/window_rectangle.h"
 
 constexpr i32 kMaxOutputQuads = 4, kMaxPixelQuads = 2;
 constexpr u32 kResultsAtOnce = 8;  // of a thread, whose residuals are loaded together
@@ -25,15 +25,10 @@ BURIN_DEVICE u32 tile_outputs() { return kQuadWords * output_quads() * output_th
 BURIN_DEVICE u32 tile_pixels() { return kQuadWords * pixel_quads() * pixel_threads(); }
 BURIN_DEVICE u32 output_tiles() { return divide_up(group_outputs(), tile_outputs()); }
 BURIN_DEVICE u32 image_pixels() { return conv_rows() * conv_cols(); }
-// Behind a pool: the pixels that a tile's windows read of an image, and the tiles beside each other.
-BURIN_DEVICE u32 pixel_rows() { return (window_rows() - 1) * pool_stride_rows() + pool_rows(); }
-BURIN_DEVICE u32 pixel_cols() { return (window_cols() - 1) * pool_stride_cols() + pool_cols(); }
-BURIN_DEVICE u32 rectangle_pixels() { return pixel_rows() * pixel_cols(); }
-BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), window_cols()); }
 BURIN_DEVICE u32 pixel_tiles() {
-  return pools() ? divide_up(out_rows(), window_rows()) * tiles_across()
-                 : divide_up(block_images() * image_pixels(), tile_pixels());
+  return pools() ? rectangles() : divide_up(block_images() * image_pixels(), tile_pixels());
 }
+BURIN_DEVICE u32 rectangle_pixels() { return pixel_rows() * pixel_cols(); }
 BURIN_DEVICE u32 groups() { return image_blocks() / (output_tiles() * pixel_tiles()); }
 BURIN_DEVICE u32 in_plane() { return in_rows() * in_cols(); }
 BURIN_DEVICE u32 chunks() {
@@ -54,18 +49,14 @@ struct Pixel {
   u32 place;  // in its plane
   bool exists;
 };
-// The first window of a tile, and the first pixel that it reads: padding of the pool lies before 0.
-BURIN_DEVICE u32 first_window_row() { return pixel_tile() / tiles_across() * window_rows(); }
-BURIN_DEVICE u32 first_window_col() { return pixel_tile() % tiles_across() * window_cols(); }
-BURIN_DEVICE i32 first_row() { return static_cast<i32>(first_window_row()) * pool_stride_rows() - pool_pad_top(); }
-BURIN_DEVICE i32 first_col() { return static_cast<i32>(first_window_col()) * pool_stride_cols() - pool_pad_left(); }
+BURIN_DEVICE u32 rectangle_of_block() { return pixel_tile(); }
 BURIN_DEVICE Pixel pixel_of_windows(u32 index, i32 batch) {
   const u32 image = index / rectangle_pixels(), within = index - image * rectangle_pixels();
-  const i32 row = first_row() + static_cast<i32>(within / pixel_cols());
-  const i32 col = first_col() + static_cast<i32>(within % pixel_cols());
+  const i32 row = first_pixel_row() + static_cast<i32>(within / pixel_cols());
+  const i32 col = first_pixel_col() + static_cast<i32>(within % pixel_cols());
   const bool exists =
       image < static_cast<u32>(block_images()) && is_pixel(row, col) && first_image() + image < static_cast<u32>(batch);
-  return {first_image() + image, static_cast<u32>(row * conv_cols() + col), exists};
+  return {first_image() + image, exists ? static_cast<u32>(row * conv_cols() + col) : 0, exists};
 }
 BURIN_DEVICE Pixel pixel_at(u32 index, i32 batch) {
   if (pools()) return pixel_of_windows(index, batch);
@@ -257,10 +248,11 @@ BURIN_DEVICE void store_windows(float* output, i32 batch) {
     if (of_group >= static_cast<u32>(group_outputs()) || first_image() + image >= static_cast<u32>(batch)) continue;
     const u32 top = row * pool_stride_rows(), left = col * pool_stride_cols();
     const u32 pixel = number * tile_pixels() + image * rectangle_pixels() + top * pixel_cols() + left;
-    const float result = pool_of_window(
-        first_row() + static_cast<i32>(top), first_col() + static_cast<i32>(left), [&](u32 r, u32 s) BURIN_INLINED {
-          return burin_dev_shared_load(kSharedStart + pixel * kWordBytes, (r * pixel_cols() + s) * kWordBytes);
-        });
+    const float result = pool_of_window(first_pixel_row() + static_cast<i32>(top),
+                                        first_pixel_col() + static_cast<i32>(left), [&](u32 r, u32 s) BURIN_INLINED {
+                                          return burin_dev_shared_load(kSharedStart + pixel * kWordBytes,
+                                                                       (r * pixel_cols() + s) * kWordBytes);
+                                        });
     const u32 channel = group() * group_outputs() + of_group;
     burin_dev_global_store(output_of(output, first_image() + image),
                            bytes_of((channel * out_rows() + y) * out_cols() + x), result);

@@ -91,18 +91,15 @@ class Search {
     return used > kWarpSize && tiles_.threads() - used > kWarpSize / 4;
   }
 
-  std::int64_t pixels() const { return std::int64_t{shape_.conv_h()} * shape_.conv_w(); }
+  // All that an image's windows read: with padding they may be more than there are.
+  std::int64_t pixels() const { return ConvDenseTiles().pixels_of(WindowTile::all_of(shape_), shape_); }
 
-  // The windows of a tile, behind a pool; whether there are any. Several images have all theirs in one.
+  // The windows of a tile; whether there are any.
   bool choose_windows() {
-    if (!shape_.epilogue.pool) return true;
-    const auto pixels = [&](const WindowTile& windows) { return tiles_.pixels_of(windows, *shape_.epilogue.pool); };
-    const std::optional<WindowTile> windows =
-        burin::choose_windows(shape_, tiles_.block_images > 1, pixels, tiles_.tile_pixels());
-    if (!windows) return false;
-    tiles_.window_rows = windows->rows;
-    tiles_.window_cols = windows->cols;
-    return true;
+    const auto pixels = [&](const WindowTile& windows) { return tiles_.pixels_of(windows, shape_); };
+    const auto windows = burin::choose_windows(shape_, tiles_.block_images, pixels, tiles_.tile_pixels());
+    if (windows) tiles_.set_windows(*windows);
+    return windows.has_value();
   }
 
   void try_pixels() {
@@ -155,15 +152,13 @@ class Search {
 
 bool can_have_windows(const ConvShape& shape) {
   const Epilogue& epilogue = shape.epilogue;
-  return !epilogue.pool || (!epilogue.filters() && ConvDenseTiles().pixels_of({}, *epilogue.pool) <= kMostTilePixels);
+  return !epilogue.pool || (!epilogue.filters() && ConvDenseTiles().pixels_of({}, shape) <= kMostTilePixels);
 }
 
 bool fits(const ConvDenseTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
   const int threads = tiles.threads();
-  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
-    const bool is_split = tiles.block_images > 1 && !tiles.windows().has_all(shape);
-    if (is_split || tiles.pixels_of(tiles.windows(), *pool) > tiles.tile_pixels()) return false;
-  }
+  const auto pixels = [&](const WindowTile& windows) { return tiles.pixels_of(windows, shape); };
+  if (!is_legal(tiles.windows(), shape, tiles.block_images, pixels, tiles.tile_pixels())) return false;
   return threads <= kMaxTileThreads && tiles.tile_pixels() <= threads && tiles.chunk_depth() <= kMaxChunkDepth &&
          tiles.chunk_depth() / tiles.splits <= kMaxRowsOfSplit && tiles.shared_bytes() <= arch.max_shared_per_block &&
          resident_blocks(tiles, arch) >= 1;
@@ -221,10 +216,14 @@ std::vector<ConvDenseTiles> choose_tiles(const ConvShape& shape, int batch, int 
 }
 
 double least_conv_dense_us(const ConvShape& shape, int batch, const ArchSpec& arch) {
-  double pixels = static_cast<double>(shape.conv_h()) * shape.conv_w();
-  if (const std::optional<Pool>& pool = shape.epilogue.pool) {  // its windows may leave some out
-    pixels = std::min(pixels, static_cast<double>(shape.out_h()) * shape.out_w() * pool->kernel_h * pool->kernel_w);
-  }
+  // Windows may leave some pixels out, between them or at the end.
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  const auto read = [](int pixels, int windows, int kernel, int stride) {
+    return static_cast<double>(
+        std::min<std::int64_t>({pixels, std::int64_t{windows} * kernel, WindowTile::pixels(windows, kernel, stride)}));
+  };
+  const double pixels = read(shape.conv_h(), shape.out_h(), pool.kernel_h, pool.stride_h) *
+                        read(shape.conv_w(), shape.out_w(), pool.kernel_w, pool.stride_w);
   const double multiply_adds = static_cast<double>(shape.weight_elements()) * pixels * batch;
   const double clocks = multiply_adds / (arch.fma_lanes_per_clock * arch.multiprocessors) / kIssueShare;
   return launch_time_us({.busy_us = clocks_us(clocks * kClockLoss, arch), .waits = kConvolutionWaits}, arch);

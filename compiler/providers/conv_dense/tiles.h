@@ -46,8 +46,13 @@ struct ConvDenseTiles {
     return ceil_div(std::int64_t{block_images} * shape.out_h() * shape.out_w(), tile_pixels());
   }
   WindowTile windows() const { return {window_rows, window_cols}; }
-  // Those that they read, of all images.
-  std::int64_t pixels_of(const WindowTile& windows, const Pool& pool) const {
+  void set_windows(const WindowTile& windows) {
+    window_rows = windows.rows;
+    window_cols = windows.cols;
+  }
+  // How many pixels they read, in all images; without a pool each is one.
+  std::int64_t pixels_of(const WindowTile& windows, const ConvShape& shape) const {
+    const Pool pool = shape.epilogue.pool.value_or(Pool{});
     return block_images * windows.pixel_rows(pool) * windows.pixel_cols(pool);
   }
   std::int64_t image_blocks(const ConvShape& shape) const {

@@ -291,17 +291,26 @@ BURIN_DEVICE void store_windows(const Tile& tile, float* made) {
     if (channel == kNoChannel || y >= static_cast<u32>(out_rows()) || x >= static_cast<u32>(out_cols())) continue;
     const u32 top = row * pool_stride_rows(), left = col * pool_stride_cols();
     const u32 first = windows_start() + (block_row * exchange_pitch() + top * tile_cols() + left) * kImagesBytes;
+    float results[kOctetImages];
+#pragma unroll
+    for (u32 image = 0; image < kOctetImages; ++image) results[image] = pool_start(pool_averages());
+    for_each_pixel_of_window(tile.row + top, tile.col + left, [&](u32 r, u32 s, bool inside) BURIN_INLINED {
+      const u32 place = first + (r * tile_cols() + s) * kImagesBytes;
+#pragma unroll
+      for (u32 quad = 0; quad < kOctetImages; quad += kQuadWords) {
+        const f32x4 values = burin_dev_shared_load4(place, quad * kWordBytes);
+#pragma unroll
+        for (u32 i = 0; i < kQuadWords; ++i) {
+          results[quad + i] = pool_with(pool_averages(), results[quad + i], values[i], inside);
+        }
+      }
+    });
     f32x4 words;
 #pragma unroll
     for (u32 pair = 0; pair < kOctetImages / 2; ++pair) {
-      float results[2];
-#pragma unroll
-      for (u32 i = 0; i < 2; ++i) {
-        results[i] = pool_of_window(tile.row + top, tile.col + left, [&](u32 r, u32 s) BURIN_INLINED {
-          return burin_dev_shared_load(first + (r * tile_cols() + s) * kImagesBytes, (2 * pair + i) * kWordBytes);
-        });
-      }
-      words[pair] = is_filling(channel) ? 0 : packed(results[0], results[1], out_halves());
+      const float low = end_of_window(tile.row + top, tile.col + left, results[2 * pair]);
+      const float high = end_of_window(tile.row + top, tile.col + left, results[2 * pair + 1]);
+      words[pair] = is_filling(channel) ? 0 : packed(low, high, out_halves());
     }
     burin_dev_global_store4(made, static_cast<i64>(place_at(channel, y * out_cols() + x, out_plane())) * kOctetBytes,
                             words);

@@ -77,6 +77,14 @@ class GatheredSearch {
 
   int round_up_rows() const { return static_cast<int>(ceil_div(shape_.outputs_per_group(), kTileRows)) * kTileRows; }
 
+  // What all windows read: with padding that may be more than there is.
+  std::int64_t read_rows() const {
+    return WindowTile::all_of(shape_).pixel_rows(shape_.epilogue.pool.value_or(Pool{}));
+  }
+  std::int64_t read_cols() const {
+    return WindowTile::all_of(shape_).pixel_cols(shape_.epilogue.pool.value_or(Pool{}));
+  }
+
   void try_pixels() {
     for (int pixels = 1; pixels <= kMaxWarpPixels; ++pixels) {
       for (const int warps : {1, 2, 3, 4, 6, 7, 8}) {
@@ -97,7 +105,7 @@ class GatheredSearch {
       const int rows = pixels / cols;
       if (cols % tiles_.warp_pixels != 0 && tiles_.warp_pixels % cols != 0) continue;
       // Half of it would do.
-      if ((cols > 1 && cols / 2 >= shape_.conv_w()) || (rows > 1 && rows / 2 >= shape_.conv_h())) continue;
+      if ((cols > 1 && cols / 2 >= read_cols()) || (rows > 1 && rows / 2 >= read_rows())) continue;
       tiles_.tile_rows = rows;
       tiles_.tile_cols = cols;
       if (tiles_.windows(shape_).rows > 0) try_chunks();
@@ -209,7 +217,8 @@ std::int64_t GatheredTiles::shared_bytes(const ConvShape& shape, int step_limit)
   const std::int64_t activations = std::int64_t{chunk_channels} * patch_pixels(shape) * kOctetBytes;
   const std::int64_t kept = keeps_panels != 0 ? to_banks(chunks(shape) * panel) : 0;
   const std::int64_t copied = buffers * to_banks(activations + (keeps_panels != 0 ? 0 : panel));
-  const std::int64_t exchanged = exchanges * exchange_bytes();
+  const bool exchanges_any = !shape.epilogue.pool || shape.epilogue.residual;
+  const std::int64_t exchanged = exchanges_any ? exchanges * exchange_bytes() : 0;
   const std::int64_t added_up = std::int64_t{block_rows()} * pixels() * (split_warps - 1) * kOctetImages * kWordBytes;
   const std::int64_t before =
       kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + kept + windows_bytes(shape);

@@ -63,7 +63,8 @@ struct GatheredTiles {
 // Whether the template has such tiles, and a block of them fits a multiprocessor.
 bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch);
 
-// Whether there are such tiles, whatever the weights are: the patch of one pixel, of eight channels, twice.
+// Whether there are such tiles, whatever the weights are: the patch of one pixel, or of one window of a pool, of eight
+// channels, twice.
 bool has_tiles(const ConvShape& shape, const ArchSpec& arch);
 
 // What of a pattern decides how many steps it takes.

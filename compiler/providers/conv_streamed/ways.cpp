@@ -8,6 +8,7 @@
 
 #include "compiler/launch_time.h"
 #include "compiler/providers/template_provider.h"
+#include "compiler/providers/window_tiles.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/kernel.h"
@@ -95,7 +96,12 @@ double predict(const ConvShape& shape, const ConvStreamed& choices, const BlockP
       std::max(static_cast<double>(pairs.most) * pair, static_cast<double>(pairs.most_warp) / kPairsAtOnce *
                                                            kPairsLatency * std::max(1, lane_words(shape) - 1));
   const double added = choices.splits == 1 ? 0 : kPairUs + kMoreSplitsUs * (std::log2(choices.splits) - 1);
-  const double outputs = kOutputUs * static_cast<double>(ceil_div(choices.block_rows, choices.splits));
+  const auto own_rows = static_cast<double>(ceil_div(choices.block_rows, choices.splits));
+  double outputs = kOutputUs * own_rows;
+  if (shape.epilogue.pool && !takes_means(shape)) {
+    const double instructions = own_rows * WindowTile::all_of(shape).instructions(*shape.epilogue.pool);
+    outputs += clocks_us(instructions / (kWarpSize * kSchedulersPerMultiprocessor), arch);
+  }
   const std::int64_t blocks = std::int64_t{choices.row_blocks(shape)} * choices.splits * batch;
   const double of_multiprocessor =
       static_cast<double>(ceil_div(blocks, arch.clustered_blocks[static_cast<std::size_t>(choices.splits - 1)]));

@@ -210,25 +210,16 @@ BURIN_DEVICE u32 windows_at(u32 octet, u32 output_group) {
 // What a window makes of a channel in four images, whose place in the tile's first pixel is at `line`.
 BURIN_DEVICE f32x4 pooled(const Tile& tile, u32 line, u32 row, u32 col) {
   const u32 top = row * pool_stride_rows(), left = col * pool_stride_cols();
+  const i32 first_row = tile.row + static_cast<i32>(top), first_col = tile.col + static_cast<i32>(left);
   const float start = pool_start(pool_averages());
   f32x4 result = {start, start, start, start};
+  for_each_pixel_of_window(first_row, first_col, [&](u32 r, u32 s, bool inside) BURIN_INLINED {
+    const f32x4 values = burin_dev_shared_load4(line, ((top + r) * pixel_cols() + left + s) * kLineBytes);
 #pragma unroll
-  for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
+    for (u32 i = 0; i < kQuadWords; ++i) result[i] = pool_with(pool_averages(), result[i], values[i], inside);
+  });
 #pragma unroll
-    for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) {
-      const u32 pixel = (top + r) * pixel_cols() + left + s;
-      const bool inside = (!windows_leave_rows() && !windows_leave_cols()) ||
-                          is_pixel(tile.row + static_cast<i32>(top + r), tile.col + static_cast<i32>(left + s));
-      const f32x4 values = burin_dev_shared_load4(line, pixel * kLineBytes);
-#pragma unroll
-      for (u32 i = 0; i < kQuadWords; ++i) result[i] = pool_with(pool_averages(), result[i], values[i], inside);
-    }
-  }
-  if (!pool_averages()) return result;
-#pragma unroll
-  for (u32 i = 0; i < kQuadWords; ++i) {
-    result[i] = mean_of_window(tile.row + static_cast<i32>(top), tile.col + static_cast<i32>(left), result[i]);
-  }
+  for (u32 i = 0; i < kQuadWords; ++i) result[i] = end_of_window(first_row, first_col, result[i]);
   return result;
 }
 BURIN_DEVICE void store_windows(const Tile& tile, const Seat& seat, u32 octet, float* made) {
