@@ -70,7 +70,7 @@ int resident_blocks(const TransformedTiles& tiles, const ConvShape& shape, const
                    arch.max_threads_per_multiprocessor / tiles.threads()});
 }
 
-// By how much patches take longer behind a pool.
+// Behind a pool patches take so many times as long.
 double narrow_loss(const TransformedTiles& tiles, const ConvShape& shape) {
   using Cost = TransformedCost;
   if (!shape.epilogue.pool) return 1;

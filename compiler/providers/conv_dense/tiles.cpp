@@ -91,7 +91,7 @@ class Search {
     return used > kWarpSize && tiles_.threads() - used > kWarpSize / 4;
   }
 
-  // All that an image's windows read: with padding they may be more than there are.
+  // What all windows of an image read: with padding that may be more than there is.
   std::int64_t pixels() const { return ConvDenseTiles().pixels_of(WindowTile::all_of(shape_), shape_); }
 
   // The windows of a tile; whether there are any.
