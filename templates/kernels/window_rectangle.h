@@ -15,7 +15,11 @@ BURIN_DEVICE u32 first_window_col() {
   return rectangle_of_block() % divide_up(out_cols(), window_cols()) * window_cols();
 }
 // Padding of the pool lies before 0.
-BURIN_DEVICE i32 first_pixel_row() { return static_cast<i32>(first_window_row()) * pool_stride_rows() - pool_pad_top(); }
-BURIN_DEVICE i32 first_pixel_col() { return static_cast<i32>(first_window_col()) * pool_stride_cols() - pool_pad_left(); }
+BURIN_DEVICE i32 first_pixel_row() {
+  return static_cast<i32>(first_window_row()) * pool_stride_rows() - pool_pad_top();
+}
+BURIN_DEVICE i32 first_pixel_col() {
+  return static_cast<i32>(first_window_col()) * pool_stride_cols() - pool_pad_left();
+}
 BURIN_DEVICE u32 pixel_rows() { return (window_rows() - 1) * pool_stride_rows() + pool_rows(); }
 BURIN_DEVICE u32 pixel_cols() { return (window_cols() - 1) * pool_stride_cols() + pool_cols(); }
