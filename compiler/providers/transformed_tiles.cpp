@@ -131,9 +131,7 @@ class TransformedSearch {
   // The windows of a block; whether there are any.
   bool choose_windows() {
     const auto tiles = [&](const WindowTile& windows) { return tiles_.tiles_of(windows, shape_); };
-    const auto windows = burin::choose_windows(shape_, tiles_.block_images, tiles, tiles_.block_tiles());
-    if (windows) tiles_.set_windows(*windows);
-    return windows.has_value();
+    return tiles_.take(burin::choose_windows(shape_, tiles_.block_images, tiles, tiles_.block_tiles()));
   }
 
   void try_images() {

@@ -31,7 +31,7 @@ struct TileTransform {
 // A block has tile_threads x 4 * tile_quads tiles and output_threads x 4 * output_quads outputs; for every `points` of
 // the points of a patch it has a thread for each 4 * tile_quads x 4 * output_quads of them. Behind a pool its tiles are
 // those that window_rows x window_cols windows read of each of the block's images, and the others are empty.
-struct TransformedTiles {
+struct TransformedTiles : WindowChoice {
   static constexpr int kQuad = 4;
 
   int size = 0;  // which of its provider's transforms it is
@@ -42,7 +42,6 @@ struct TransformedTiles {
   int vector = 1;  // results that are stored at once
   int cluster_blocks = 1;
   int block_images = 1;
-  int window_rows = 1, window_cols = 1;
 
   int block_tiles() const { return kQuad * tile_quads * tile_threads; }
   int block_outputs() const { return kQuad * output_quads * output_threads; }
@@ -60,12 +59,7 @@ struct TransformedTiles {
   std::int64_t image_tiles(const ConvShape& shape) const {
     return ceil_div(shape.conv_h(), transform.tile_rows) * ceil_div(shape.conv_w(), transform.tile_cols);
   }
-  WindowTile windows() const { return {window_rows, window_cols}; }
-  void set_windows(const WindowTile& windows) {
-    window_rows = windows.rows;
-    window_cols = windows.cols;
-  }
-  // How many tiles hold the pixels that they read, of all images; without a pool each is one.
+  // How many tiles hold the pixels that windows read, of all images; without a pool each is one.
   std::int64_t tiles_of(const WindowTile& windows, const ConvShape& shape) const {
     const Pool pool = shape.epilogue.pool.value_or(Pool{});
     return block_images * ceil_div(windows.pixel_rows(pool), transform.tile_rows) *

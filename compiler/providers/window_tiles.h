@@ -46,4 +46,19 @@ bool is_legal(const WindowTile& windows, const ConvShape& shape, int images, con
 std::optional<WindowTile> choose_windows(const ConvShape& shape, int images, const WindowParts& parts,
                                          std::int64_t most_parts);
 
+// The windows of a block as choices of a plan, which the tiles of a provider have among theirs.
+struct WindowChoice {
+  int window_rows = 1, window_cols = 1;
+
+  WindowTile windows() const { return {window_rows, window_cols}; }
+  // Whether there are any to take.
+  bool take(const std::optional<WindowTile>& windows) {
+    if (!windows) return false;
+    window_rows = windows->rows;
+    window_cols = windows->cols;
+    return true;
+  }
+  bool operator==(const WindowChoice&) const = default;
+};
+
 }  // namespace burin

@@ -48,6 +48,8 @@ BURIN_DEVICE float* output_of(float* output, u32 image) {
 BURIN_DEVICE i64 bytes_of(u32 words) { return static_cast<i64>(words * static_cast<u32>(kWordBytes)); }
 
 BURIN_DEVICE u32 at_most(u32 value, u32 limit) { return value < limit ? value : limit; }
+// Where a position beyond an axis of `extent` positions is taken from.
+BURIN_DEVICE i32 nearest(i32 at, i32 extent) { return at < 0 ? 0 : at >= extent ? extent - 1 : at; }
 BURIN_DEVICE u32 divide_up(u32 a, u32 b) { return (a + b - 1) / b; }
 
 // Over the threads of each warp; in every thread. All threads of the block must call these.

@@ -304,17 +304,24 @@ BURIN_DEVICE u32 result_place(u32 number, u32 quad) {
   return results_start() + place * kSumQuadBytes;
 }
 
-// A quad of item `number`, which is the outputs' where a block has all channels and no pool is behind it, and else goes
-// to what is added up, or pooled.
+// Ends a quad of item `number`: it is stored, or behind a pool left where its windows are made.
+BURIN_DEVICE void end_quad(const Item& item, u32 number, u32 quad, f32x4 sums, float bias, const float* other,
+                           float* output) {
+  if (pools()) {
+    burin_dev_shared_store4(result_place(number, quad), 0,
+                            ended(places_of(item, quad), sums, bias, residual_of(other, item.tile.image)));
+  } else {
+    finish_quad(item, quad, sums, bias, other, output);
+  }
+}
+
+// Gives a quad of item `number` to what the blocks of a cluster add up; a block that has all channels ends it.
 BURIN_DEVICE void give_quad(const Item& item, u32 number, u32 quad, f32x4 outputs, float bias, const float* other,
                             float* output) {
   if (cluster_blocks() > 1) {
     burin_dev_shared_store4(result_place(number, quad), 0, outputs);
-  } else if (pools()) {
-    burin_dev_shared_store4(result_place(number, quad), 0,
-                            ended(places_of(item, quad), outputs, bias, residual_of(other, item.tile.image)));
   } else {
-    finish_quad(item, quad, outputs, bias, other, output);
+    end_quad(item, number, quad, outputs, bias, other, output);
   }
 }
 
@@ -358,14 +365,8 @@ BURIN_DEVICE void finish_block(const float* weights, const float* other, float* 
       const u32 of_output = item_quads() * block_tiles(), quad = of_block % of_output / block_tiles();
       const u32 of_items = of_block / of_output * block_tiles() + of_block % block_tiles();
       const Item item = item_at(of_items, batch);
-      if (!item.exists) continue;
-      const f32x4 sum = sum_of_blocks(all, number);
-      const float bias = bias_of(weights, item);
-      if (pools()) {
-        burin_dev_shared_store4(result_place(of_items, quad), 0,
-                                ended(places_of(item, quad), sum, bias, residual_of(other, item.tile.image)));
-      } else {
-        finish_quad(item, quad, sum, bias, other, output);
+      if (item.exists) {
+        end_quad(item, of_items, quad, sum_of_blocks(all, number), bias_of(weights, item), other, output);
       }
     }
   }

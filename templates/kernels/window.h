@@ -15,8 +15,6 @@ BURIN_DEVICE bool inside_cols() {
   return pad_left() == 0 && (out_cols() - 1) * stride_cols() + (kernel_cols() - 1) * dilation_cols() < in_cols();
 }
 
-BURIN_DEVICE i32 nearest(i32 at, i32 extent) { return at < 0 ? 0 : at >= extent ? extent - 1 : at; }
-
 struct WindowItem {
   bool exists;
   u32 channel, first_row, col;  // of the outputs

@@ -97,9 +97,7 @@ class Search {
   // The windows of a tile; whether there are any.
   bool choose_windows() {
     const auto pixels = [&](const WindowTile& windows) { return tiles_.pixels_of(windows, shape_); };
-    const auto windows = burin::choose_windows(shape_, tiles_.block_images, pixels, tiles_.tile_pixels());
-    if (windows) tiles_.set_windows(*windows);
-    return windows.has_value();
+    return tiles_.take(burin::choose_windows(shape_, tiles_.block_images, pixels, tiles_.tile_pixels()));
   }
 
   void try_pixels() {

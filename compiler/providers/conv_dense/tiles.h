@@ -16,7 +16,7 @@ namespace burin {
 // A block's tile has output_threads x 4 * output_quads output channels and pixel_threads x 4 * pixel_quads pixels; each
 // split of it has a thread for every 4 * output_quads x 4 * pixel_quads of them. Behind a pool its pixels are those
 // that window_rows x window_cols windows read of each of the block's images, and what is left of the tile is empty.
-struct ConvDenseTiles {
+struct ConvDenseTiles : WindowChoice {
   static constexpr int kQuad = 4;
 
   int output_threads = 1, output_quads = 1, pixel_threads = 1, pixel_quads = 1;
@@ -25,7 +25,6 @@ struct ConvDenseTiles {
   int buffers = 2;
   int block_images = 1;
   int vector = 1;  // activations that one copy brings
-  int window_rows = 1, window_cols = 1;
 
   int tile_outputs() const { return kQuad * output_quads * output_threads; }
   int tile_pixels() const { return kQuad * pixel_quads * pixel_threads; }
@@ -45,12 +44,7 @@ struct ConvDenseTiles {
     if (shape.epilogue.pool) return windows().tiles_per_image(shape);
     return ceil_div(std::int64_t{block_images} * shape.out_h() * shape.out_w(), tile_pixels());
   }
-  WindowTile windows() const { return {window_rows, window_cols}; }
-  void set_windows(const WindowTile& windows) {
-    window_rows = windows.rows;
-    window_cols = windows.cols;
-  }
-  // How many pixels they read, in all images; without a pool each is one.
+  // How many pixels windows read, in all images; without a pool each is one.
   std::int64_t pixels_of(const WindowTile& windows, const ConvShape& shape) const {
     const Pool pool = shape.epilogue.pool.value_or(Pool{});
     return block_images * windows.pixel_rows(pool) * windows.pixel_cols(pool);

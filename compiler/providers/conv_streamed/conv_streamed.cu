@@ -210,7 +210,6 @@ BURIN_DEVICE void store_pixels(float* output, const float* other, u32 split, u32
   }
 }
 
-BURIN_DEVICE u32 nearest_pixel(i32 at, i32 extent) { return at < 0 ? 0 : at >= extent ? extent - 1 : at; }
 BURIN_DEVICE void store_windows(float* output, u32 split, u32 row_block, u32 thread) {
   const u32 windows = out_rows() * out_cols();
 #pragma nounroll
@@ -222,8 +221,8 @@ BURIN_DEVICE void store_windows(float* output, u32 split, u32 row_block, u32 thr
     const i32 left = static_cast<i32>(window % out_cols()) * pool_stride_cols() - pool_pad_left();
     // What lies in padding is loaded from the nearest pixel.
     const float value = pool_of_window(top, left, [&](u32 r, u32 s) BURIN_INLINED {
-      const u32 y = nearest_pixel(top + static_cast<i32>(r), conv_rows());
-      const u32 x = nearest_pixel(left + static_cast<i32>(s), conv_cols());
+      const u32 y = nearest(top + static_cast<i32>(r), conv_rows());
+      const u32 x = nearest(left + static_cast<i32>(s), conv_cols());
       return burin_dev_shared_load(sum_place(row, y * conv_cols() + x), 0);
     });
     burin_dev_global_store(output_of(output, first_image()), bytes_of(channel * windows + window), value);
