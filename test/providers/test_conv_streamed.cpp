@@ -11,8 +11,8 @@
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
+#include "test/providers/plan_check.h"
 #include "test/providers/provider_check.h"
-#include "test/providers/transformed_case.h"
 
 using namespace burin;
 using namespace burin_test;

@@ -17,9 +17,9 @@
 #include "test/codegen/edge_cases.h"
 #include "test/every_case.h"
 #include "test/ir/random_layers.h"
+#include "test/providers/plan_check.h"
 #include "test/providers/provider_check.h"
 #include "test/providers/tensor_cores.h"
-#include "test/providers/transformed_case.h"
 
 using namespace burin;
 using namespace burin_test;
@@ -74,6 +74,23 @@ std::set<std::string> names(const std::string& list) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
+// All plans that conv_dense proposes for a layer, made for eight images and checked with three.
+struct AllPlans {
+  explicit AllPlans(const ConvLayer& layer) : network(network_of(layer)) {
+    check.tolerance = tolerance_of(layer);
+    check.batches = {3};
+    check.tuned_batch = 8;
+    all = find_provider("conv_dense")->propose(task_of(network, network.operators.back(), check), {.count = 1000});
+  }
+  std::string run(const Candidate& candidate) const {
+    return check_candidate(network, network.operators.back(), candidate, check);
+  }
+
+  Network network;
+  ProviderCheck check;
+  std::vector<Candidate> all;
+};
+
 // The lists say by name which provider must compute an edge and which must refuse it; an edge that is in none of them
 // conv_dense, conv_streamed and conv_zero_skip compute.
 // conv_depthwise alone computes these.
@@ -86,9 +103,8 @@ const std::set<std::string> kNotSkipped = names(
 // conv_streamed refuses more than 128 pixels, filters of more than 7 rows or columns, and groups.
 const std::set<std::string> kNotStreamed = names(
     "odd_width wide_row many_tiles prime_shape pad_larger_than_kernel pad_larger_than_image "
-    "11x11_stride_4 3x11 groups_2 groups_2_1x1 groups_of_one_output one_group_empty max_2x2_stride_3 max_6x6 "
-    "average_6x6 "
-    "pooled_stride_2 pooled_many_tiles");
+    "11x11_stride_4 3x11 groups_2 groups_2_1x1 groups_of_one_output one_group_empty max_2x2_stride_3 "
+    "max_6x6 average_6x6 pooled_stride_2 pooled_many_tiles");
 
 // conv_winograd computes 3x3 filters alone, conv_fft larger ones too, where their errors are a small part of the
 // tolerance (test_conv_winograd.cpp and test_conv_fft.cpp have the other edges with more weights).
@@ -192,17 +208,10 @@ TEST_CASE("convolution with weights as data: every kind of tile") {
   std::size_t odd = 0;  // both layers have as many kinds: each checks every other
   std::vector<std::size_t> kinds;
   for (const ConvLayer& layer : {edge_case("stride_2").make_layer(), by_fours()}) {
-    const Network network = network_of(layer);
-    const Operator& op = network.operators.back();
-    ProviderCheck check;
-    check.tolerance = tolerance_of(layer);
-    check.batches = {3};
-    check.tuned_batch = 8;
-    const Task task = task_of(network, op, check);
-    const std::vector<Candidate> all = find_provider("conv_dense")->propose(task, {.count = 1000});
-    CHECK(all.size() > 20);
-    kinds.push_back(all.size());
-    for (std::size_t i = odd; i < all.size(); i += 2) CHECK(check_candidate(network, op, all[i], check) == "");
+    const AllPlans plans(layer);
+    CHECK(plans.all.size() > 20);
+    kinds.push_back(plans.all.size());
+    for (std::size_t i = odd; i < plans.all.size(); i += 2) CHECK(plans.run(plans.all[i]) == "");
     odd = 1 - odd;
   }
   CHECK(kinds.front() == kinds.back());
@@ -217,20 +226,12 @@ TEST_CASE("convolution with weights as data: every kind of pool, behind every ki
       pool.count_padding = pool.stride_h == 1;
       ConvShape shape = pooled_shape(19, 21, 9, 11);
       shape.epilogue.pool = pool;
-      const ConvLayer layer = make_layer("pooled", shape, 0.7);
-      const Network network = network_of(layer);
-      const Operator& op = network.operators.back();
-      ProviderCheck check;
-      check.tolerance = tolerance_of(layer);
-      check.batches = {3};
-      check.tuned_batch = 8;
-      const std::vector<Candidate> all =
-          find_provider("conv_dense")->propose(task_of(network, op, check), {.count = 1000});
+      const AllPlans plans(make_layer("pooled", shape, 0.7));
       INFO("windows of " << pool.kernel_h << ", step " << pool.stride_h);
-      CHECK(all.size() > 20);
-      for (const Candidate& candidate : all) {
+      CHECK(plans.all.size() > 20);
+      for (const Candidate& candidate : plans.all) {
         if (!is_taken(number++, 31)) continue;
-        CHECK(check_candidate(network, op, candidate, check) == "");
+        CHECK(plans.run(candidate) == "");
         ++kinds;
       }
     }
