@@ -118,7 +118,7 @@ std::string assembler_text() {
 }
 
 std::string zeros_text(const Task& task) {
-  return task.zeros ? fmt::format("{}", fmt::join(task.zeros->dead, " ")) : "";
+  return task.zeros ? fmt::format("{} {}", fmt::join(task.zeros->dead, " "), task.zeros->dead_channels) : "";
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBlobRadius = 2;           // places that share noise with their neighbours
 constexpr float kChannelSpread = 1;      // of the channels' means, in deviations of the noise
-constexpr double kOfDeadChannels = 0.5;  // of the zeros
+constexpr double kOfDeadChannels = 0.5;  // of the zeros of ZeroPattern::channels
 
 // Each image has seeds of its own, which no other uses for the same thing.
 class Seeds {
@@ -32,13 +32,13 @@ using Scores = std::vector<float>;
 
 Scores random_scores(std::int64_t values, Seeds& seeds) { return random_tensor(values, seeds.take()); }
 
-Scores channel_scores(int channels, std::int64_t plane, double share, Seeds& seeds) {
+Scores channel_scores(int channels, std::int64_t plane, double dead_share, Seeds& seeds) {
   Scores scores = random_scores(channels * plane, seeds);
   const std::vector<float> keys = random_tensor(channels, seeds.take());
   std::vector<std::size_t> order(keys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t channel) { return keys[channel]; });
-  const auto dead = static_cast<std::size_t>(kOfDeadChannels * share * channels);
+  const auto dead = static_cast<std::size_t>(dead_share * channels);
   for (std::size_t i = 0; i < dead; ++i) {
     const auto first = scores.begin() + static_cast<std::ptrdiff_t>(order[i]) * plane;
     std::for_each(first, first + plane, [](float& score) { score -= 2; });  // below all others
@@ -70,6 +70,21 @@ Scores blob_scores(int channels, int rows, int cols, Seeds& seeds) {
   return scores;
 }
 
+Scores scores_of(const SyntheticZeros& zeros, int channels, int rows, int cols, Seeds& seeds) {
+  const std::int64_t plane = std::int64_t{rows} * cols;
+  switch (zeros.pattern) {
+    case ZeroPattern::random:
+      return random_scores(channels * plane, seeds);
+    case ZeroPattern::channels:
+      return channel_scores(channels, plane, kOfDeadChannels * zeros.share, seeds);
+    case ZeroPattern::blobs:
+      return blob_scores(channels, rows, cols, seeds);
+    case ZeroPattern::dead:
+      return channel_scores(channels, plane, zeros.share, seeds);
+  }
+  fail(ErrorKind::internal, "a pattern of zeros without scores");
+}
+
 }  // namespace
 
 SyntheticZeros parse_synthetic_zeros(const std::string& text) {
@@ -99,9 +114,7 @@ void set_zeros(const SyntheticZeros& zeros, std::span<float> images, int channel
   BURIN_CHECK(values > 0 && images.size() % values == 0, "{} values are no images of {}", images.size(), values);
   Seeds seeds(seed);
   for (std::size_t first = 0; first < images.size(); first += values) {
-    const Scores scores = zeros.pattern == ZeroPattern::random     ? random_scores(channels * plane, seeds)
-                          : zeros.pattern == ZeroPattern::channels ? channel_scores(channels, plane, zeros.share, seeds)
-                                                                   : blob_scores(channels, rows, cols, seeds);
+    const Scores scores = scores_of(zeros, channels, rows, cols, seeds);
     std::vector<std::uint32_t> order(values);
     std::iota(order.begin(), order.end(), 0U);
     const auto count = static_cast<std::ptrdiff_t>(std::llround(zeros.share * static_cast<double>(values)));
@@ -125,16 +138,25 @@ ActivationZeros count_synthetic(const SyntheticZeros& zeros, int channels, int r
 }
 
 void imitate_zeros(const ActivationZeros& zeros, std::span<float> planes, std::int64_t plane, std::uint64_t seed) {
-  const double share = zeros.share(), pairs = zeros.dead[1];
+  // Of channels that are not dead.
+  const double living = 1 - zeros.dead_channels;
+  const auto of_living = [&](double all) { return living > 0 ? (all - zeros.dead_channels) / living : 1.0; };
+  const double share = of_living(zeros.share()), pairs = of_living(zeros.dead[1]);
   // The chain of values in which each depends on the one before it alone.
   const double after_zero = share > 0 ? std::min(1.0, pairs / share) : 0;
   const double after_value = share < 1 ? std::clamp((share - pairs) / (1 - share), 0.0, 1.0) : 1;
   const std::vector<float> draws = random_tensor(static_cast<std::int64_t>(planes.size()), seed);
+  const auto chance_of = [](float draw) { return (draw + 1) / 2; };  // draws are uniform in [-1, 1]
+  const std::vector<float> channels = random_tensor(static_cast<std::int64_t>(planes.size()) / plane, seed + 1);
   bool was_zero = false;
   for (std::size_t i = 0; i < planes.size(); ++i) {
     const bool begins = static_cast<std::int64_t>(i) % plane == 0;
+    if (chance_of(channels[i / static_cast<std::size_t>(plane)]) < zeros.dead_channels) {
+      planes[i] = 0;
+      continue;
+    }
     const double chance = begins ? share : was_zero ? after_zero : after_value;
-    was_zero = (draws[i] + 1) / 2 < chance;  // draws are uniform in [-1, 1]
+    was_zero = chance_of(draws[i]) < chance;
     if (was_zero) planes[i] = 0;
   }
 }

@@ -14,8 +14,9 @@ enum class ZeroPattern {
   random,    // each value by itself
   channels,  // half of the zeros are those of channels without any nonzero
   blobs,     // zeros lie together, and some channels have more than others
+  dead,      // all zeros are those of channels without any nonzero, but for what makes no whole one
 };
-constexpr EnumNames<3> names_of(ZeroPattern) { return {"a pattern of zeros", {"random", "channels", "blobs"}}; }
+constexpr EnumNames<4> names_of(ZeroPattern) { return {"a pattern of zeros", {"random", "channels", "blobs", "dead"}}; }
 
 struct SyntheticZeros {
   ZeroPattern pattern = ZeroPattern::random;
@@ -33,7 +34,8 @@ void set_zeros(const SyntheticZeros& zeros, std::span<float> images, int channel
 // What is counted of some images of this size.
 ActivationZeros count_synthetic(const SyntheticZeros& zeros, int channels, int rows, int cols);
 
-// Makes values of planes zero, so that single values and pairs are zero as often as was counted; longer runs follow.
+// Makes values of planes zero, so that single values, pairs and whole channels are zero as often as was counted; longer
+// runs follow.
 void imitate_zeros(const ActivationZeros& zeros, std::span<float> planes, std::int64_t plane, std::uint64_t seed);
 
 }  // namespace burin

@@ -16,6 +16,14 @@ double ActivationZeros::dead_runs(int length) const {
   return dead[above - 1] + part * (dead[above] - dead[above - 1]);
 }
 
+double ActivationZeros::dead_patches(std::int64_t values, std::int64_t plane) const {
+  constexpr int kLongest = kRuns.back();
+  if (values >= plane) return dead_channels;
+  if (values <= kLongest) return dead_runs(static_cast<int>(values));
+  const double part = std::log(static_cast<double>(values) / kLongest) / std::log(static_cast<double>(plane) / kLongest);
+  return dead.back() + part * (dead_channels - dead.back());
+}
+
 ActivationZeros ActivationZeros::with_share(double share) const {
   ActivationZeros zeros;
   const bool is_known = dead.front() > 0 && dead.front() < 1;
@@ -24,6 +32,9 @@ ActivationZeros ActivationZeros::with_share(double share) const {
     const double values = is_known && dead[i] > 0 ? std::log(dead[i]) / std::log(dead.front()) : kRuns[i];
     zeros.dead[i] = std::pow(share, values);
   }
+  // Channels of which none was seen to be dead have none until there is nothing else.
+  const bool some = is_known && dead_channels > 0;
+  zeros.dead_channels = some ? std::pow(share, std::log(dead_channels) / std::log(dead.front())) : share >= 1;
   return zeros;
 }
 
@@ -36,6 +47,8 @@ void ZeroCounter::count(std::span<const Value> values, std::int64_t plane) {
   BURIN_CHECK(size > 0 && values.size() % size == 0, "{} values are no planes of {}", values.size(), plane);
   for (std::size_t first = 0; first < values.size(); first += size) {
     const std::span<const Value> all = values.subspan(first, size);
+    ++channels_;
+    dead_channels_ += std::ranges::all_of(all, [](Value value) { return value == 0; });
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       const auto length = static_cast<std::size_t>(ActivationZeros::kRuns[i]);
       for (std::size_t begin = 0; begin < size; begin += length) {
@@ -53,6 +66,7 @@ ActivationZeros ZeroCounter::zeros() const {
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     zeros.dead[i] = static_cast<double>(dead_[i]) / static_cast<double>(runs_[i]);
   }
+  zeros.dead_channels = static_cast<double>(dead_channels_) / static_cast<double>(channels_);
   return zeros;
 }
 

@@ -14,6 +14,7 @@ using namespace burin_test;
 
 namespace {
 
+constexpr ZeroPattern kPatterns[] = {ZeroPattern::random, ZeroPattern::channels, ZeroPattern::blobs, ZeroPattern::dead};
 constexpr int kChannels = 24, kRows = 13, kCols = 11, kImages = 2;
 constexpr std::size_t kPlane = kRows * kCols, kImage = kChannels * kPlane;
 
@@ -46,7 +47,7 @@ ActivationZeros counted(const std::vector<float>& values) {
 }  // namespace
 
 TEST_CASE("synthetic zeros: each image has its share, and the other values stay") {
-  for (const ZeroPattern pattern : {ZeroPattern::random, ZeroPattern::channels, ZeroPattern::blobs}) {
+  for (const ZeroPattern pattern : kPatterns) {
     for (const double share : {0.0, 0.33, 0.8, 1.0}) {
       const std::vector<float> values = with({pattern, share});
       for (std::size_t image = 0; image < kImages; ++image) {
@@ -59,7 +60,7 @@ TEST_CASE("synthetic zeros: each image has its share, and the other values stay"
 }
 
 TEST_CASE("synthetic zeros: the seed says where they are") {
-  for (const ZeroPattern pattern : {ZeroPattern::random, ZeroPattern::channels, ZeroPattern::blobs}) {
+  for (const ZeroPattern pattern : kPatterns) {
     CHECK(with({pattern, 0.5}, 1) == with({pattern, 0.5}, 1));
     CHECK(with({pattern, 0.5}, 1) != with({pattern, 0.5}, 2));
     const std::vector<float> values = with({pattern, 0.5});
@@ -71,6 +72,8 @@ TEST_CASE("synthetic zeros: channels are dead as their pattern says") {
   // Half of the zeros: 0.4 of the channels of each image.
   CHECK(dead_channels(with({ZeroPattern::channels, 0.8})) == kImages * 9);
   CHECK(dead_channels(with({ZeroPattern::random, 0.8})) == 0);
+  // All of them, but for what makes no whole channel.
+  CHECK(dead_channels(with({ZeroPattern::dead, 0.8})) == kImages * 19);
 }
 
 TEST_CASE("synthetic zeros: in blobs they lie together") {

@@ -210,6 +210,14 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
   return z ^ (z >> 32);
 }
 
+// And what follows it.
+void remove_pool(ConvLayer& layer) {
+  layer.shape.epilogue.pool.reset();
+  layer.shape.epilogue.then.reset();
+  layer.filters.clear();
+  layer.filter_bias.clear();
+}
+
 // A pool of the outputs, in fp32 and of conv_warpgroup_rows, for which it may filter. From a stream of its own, so that
 // the layer is the same in every precision.
 void draw_pool(RandomCase& drawn, const std::string& arch) {
@@ -241,10 +249,7 @@ void draw_pool(RandomCase& drawn, const std::string& arch) {
     add_filters(drawn.layer, *shape.epilogue.pool, drawn.seed ^ drawn.index, function_of(then, 0.5F));
   }
   if (!drawn.on_warpgroups || !provider_candidates(drawn, arch, 1).empty()) return;
-  shape.epilogue.pool.reset();
-  shape.epilogue.then.reset();
-  drawn.layer.filters.clear();
-  drawn.layer.filter_bias.clear();
+  remove_pool(drawn.layer);
 }
 
 // From a stream of its own, so that the rest of a case does not depend on it.
@@ -288,12 +293,24 @@ void keep_possible(RandomCase& drawn, const std::string& arch) {
   drawn.layout = TensorLayout::nchw;
 }
 
+// Factors that are rounded, and columns of dead channels left out, of a layer that the provider can compute so.
+void draw_dead_channels(RandomCase& drawn, Random& random) {
+  constexpr std::array kRounding = {Precision::fp16, Precision::bf16, Precision::tf32};
+  RandomCase on_tensor_cores = drawn;
+  on_tensor_cores.precision = kRounding[static_cast<std::size_t>(random.integer(0, 2))];
+  remove_pool(on_tensor_cores.layer);
+  if (provider_candidates(on_tensor_cores, "sm_90", 1).empty()) return;
+  drawn = std::move(on_tensor_cores);
+  drawn.source = PlanSource::constrained;
+  drawn.constraints = "skip_dead=1,sparse=0";
+}
+
 // The planner's plan, and zeros, also none and all. From a stream of its own.
-void draw_zeros(RandomCase& drawn) {
+void draw_zeros(RandomCase& drawn, const std::string& arch) {
   constexpr std::uint64_t kStream = 0x7A65726F;
   Random random(mixed(drawn.seed ^ kStream, drawn.index));
   constexpr std::array kShares = {0.0, 0.3, 0.6, 0.8, 0.9, 0.97, 1.0};
-  constexpr std::array kPatterns = {ZeroPattern::random, ZeroPattern::channels, ZeroPattern::blobs};
+  constexpr std::array kPatterns = {ZeroPattern::random, ZeroPattern::channels, ZeroPattern::blobs, ZeroPattern::dead};
   const auto one_of = [&](const auto& all) {
     return all[static_cast<std::size_t>(random.integer(0, static_cast<int>(all.size()) - 1))];
   };
@@ -301,6 +318,7 @@ void draw_zeros(RandomCase& drawn) {
   drawn.source = PlanSource::planner;
   drawn.constraints.clear();
   drawn.layout = TensorLayout::nchw;
+  if (arch == "sm_90" && random.chance(0.5)) draw_dead_channels(drawn, random);
 }
 
 // A convolution of step 1 with nearly all of its weights, as both providers take it.
@@ -368,13 +386,14 @@ std::string_view to_string(PlanSource source) {
 }
 
 std::optional<TensorLayout> RandomCase::asked_layout() const {
-  const bool is_default = layout == TensorLayout::nchw && (!on_warpgroups || precision == Precision::tf32);
+  const bool needs_no_saying = (!on_warpgroups && !zeros) || precision == Precision::tf32;
+  const bool is_default = layout == TensorLayout::nchw && needs_no_saying;
   return is_default ? std::nullopt : std::optional(layout);
 }
 
 std::string RandomCase::provider() const {
   if (!transformed.empty()) return transformed;
-  if (zeros) return "conv_zero_skip";
+  if (zeros) return precision == Precision::fp32 ? "conv_zero_skip" : "conv_gathered_rows";
   if (layout == TensorLayout::n4c8hw) return "conv_warpgroup_tf32";
   if (on_warpgroups) return "conv_warpgroup_rows";
   return std::string(precision == Precision::tf32 ? "conv_gathered_rows" : kBakedProvider);
@@ -424,7 +443,7 @@ RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string&
   draw_pool(drawn, arch);
   keep_possible(drawn, arch);
   draw_plan(drawn, random, arch);
-  if (kind == CaseKind::zero_skip) draw_zeros(drawn);
+  if (kind == CaseKind::zero_skip) draw_zeros(drawn, arch);
   return drawn;
 }
 

@@ -23,7 +23,7 @@ enum class PlanSource {
 // What is drawn.
 enum class CaseKind {
   usual,
-  zero_skip,    // in fp32, with zeros in the input and kernels of conv_zero_skip
+  zero_skip,    // with zeros in the input and kernels that leave them out: in fp32 of conv_zero_skip, else on tensor cores
   transformed,  // in fp32, layers that kernels of conv_winograd and conv_fft compute, and these
 };
 
@@ -37,7 +37,7 @@ struct RandomCase {
   bool precision_was_given = false;
   burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner: of input, output and residual
   bool on_warpgroups = false;                              // conv_warpgroup_rows, of nchw, nchw8, nhwc8 or nhwc4
-  std::optional<burin::SyntheticZeros> zeros = {};         // of its input, which conv_zero_skip leaves out
+  std::optional<burin::SyntheticZeros> zeros = {};         // of its input, which its kernel leaves out
   std::string transformed = {};                            // conv_winograd or conv_fft, whose kernel it gets
   // Whose kernel it gets; what that cannot compute is baked. In TF32 it is one that rounds to it.
   std::string provider() const;

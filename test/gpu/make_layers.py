@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Writes weights for the layers of docs/performance.md as safetensors. Needs nothing but Python 3.
 
-    make_layers.py OUT.safetensors --set anchors --sparsity 0.91 [--seed N] [--layer GLOB]
+    make_layers.py OUT.safetensors --set anchors --sparsity 0.91 [--seed N] [--layer GLOB] [--dead-channels 0.3]
     make_layers.py OUT.safetensors --from WEIGHTS.safetensors --sparsity 0.95 [--layer GLOB]
 
-With --set: seeded random patterns and values. With --from: the weights of that file, of each layer the smallest set to
+With --set: seeded random patterns and values; with --dead-channels without this share of the input channels and their weights:
+what is left to do for a kernel that knows beforehand which channels of its input are zero. With --from: the weights of that file, of each layer the smallest set to
 zero; geometry, biases and the other metadata stay. Of each layer exactly round(weights * (1 - sparsity)) weights are not
-zero. The same arguments give the same bytes.
+zero, before channels are left out. The same arguments give the same bytes.
 """
 import argparse
 import array
@@ -73,13 +74,27 @@ def random_weights(layer, sparsity, seed):
     return weights
 
 
-def make_set(name, sparsity, seed, glob):
+def without_channels(layer, weights, share, seed):
+    """The shape and the weights without a share of the input channels."""
+    outputs, inputs, *filter_shape = layer["shape"]
+    taps = math.prod(filter_shape)
+    dead = choose(random.Random(f"{seed}/{layer['name']}/dead/{share}"), min(round(inputs * share), inputs - 1), inputs)
+    left = [channel for channel in range(inputs) if channel not in dead]
+    kept = array.array("f")
+    for row in range(outputs):
+        for channel in left:
+            first = (row * inputs + channel) * taps
+            kept.extend(weights[first:first + taps])
+    return [outputs, len(left), *filter_shape], kept
+
+
+def make_set(name, sparsity, seed, glob, dead_share):
     tensors, geometry = {}, {}
     for layer in SETS[name]:
         if not fnmatch.fnmatchcase(layer["name"], glob):
             continue
         weight = layer["name"] + ".weight"
-        tensors[weight] = (layer["shape"], random_weights(layer, sparsity, seed))
+        tensors[weight] = without_channels(layer, random_weights(layer, sparsity, seed), dead_share, seed)
         geometry[layer["name"]] = {"weight": weight, **layer["geometry"]}
     metadata = {"source": f"make_layers.py --set {name} --sparsity {float(sparsity)} --seed {seed}"}
     return tensors, geometry, metadata
@@ -166,11 +181,14 @@ def main():
     source.add_argument("--from", dest="weights", metavar="FILE", help="the weights of this safetensors file, pruned")
     parser.add_argument("--sparsity", type=sparsity_of, required=True, help="share of zeros, from 0 to below 1")
     parser.add_argument("--seed", type=int, default=1, help="of --set (default 1)")
+    parser.add_argument("--dead-channels", type=sparsity_of, default=Fraction(0), metavar="SHARE",
+                        help="of --set: the share of the input channels that is left out (default 0)")
     parser.add_argument("--layer", metavar="GLOB", default="*", help="only layers whose name matches")
     options = parser.parse_args()
     try:
         if options.set:
-            tensors, geometry, metadata = make_set(options.set, options.sparsity, options.seed, options.layer)
+            tensors, geometry, metadata = make_set(options.set, options.sparsity, options.seed, options.layer,
+                                                  options.dead_channels)
         else:
             tensors, geometry, metadata = prune_file(options.weights, options.sparsity, options.layer)
         if not geometry:

@@ -20,6 +20,24 @@ TEST_CASE("activation zeros: runs follow each other in a plane, and the last may
   CHECK(zeros.dead[1] == Approx(4.0 / 6));
   CHECK(zeros.dead[2] == Approx(2.0 / 4));
   CHECK(zeros.dead[3] == 0);
+  CHECK(zeros.dead_channels == 0);
+}
+
+TEST_CASE("activation zeros: dead channels, and patches between runs and channels") {
+  ZeroCounter counter;
+  counter.add(std::span<const float>(std::vector<float>(40, 0.0F)), 20);
+  counter.add(std::span<const float>(std::vector<float>(40, 1.0F)), 20);
+  CHECK(counter.zeros().dead_channels == 0.5);
+  const ActivationZeros zeros{{0.8, 0.7, 0.6, 0.5}, 0.1};
+  CHECK(zeros.dead_patches(2, 200) == 0.7);
+  CHECK(zeros.dead_patches(8, 200) == 0.5);
+  CHECK(zeros.dead_patches(40, 200) == Approx(0.3));  // halfway from 8 to 200 in the logarithm
+  CHECK(zeros.dead_patches(200, 200) == 0.1);
+  CHECK(zeros.dead_patches(4, 4) == 0.1);
+  CHECK(zeros.with_share(0.8).dead_channels == Approx(0.1));
+  CHECK(zeros.with_share(0.9).dead_channels > 0.1);
+  CHECK(zeros.with_share(1).dead_channels == 1);
+  CHECK(ActivationZeros{{0.5, 0.25, 0.1, 0}}.with_share(0.9).dead_channels == 0);
 }
 
 TEST_CASE("activation zeros: what is added later counts as much") {

@@ -147,9 +147,9 @@ std::string run_batch(const Network& network, const Operator& op, const Recipe& 
     const ElementType element = tensor_at(input).format.element;
     std::vector<float> tensor = rounded(element == ElementType::f32 ? asked.factors : factors_of(element),
                                         random_tensor(tensor_at(input).elements() * batch, 17 * i + 1));
-    if (i == 0 && asked.zeros > 0) {
+    if (i == 0 && asked.zeros.share > 0) {
       const auto extent = [&](std::size_t axis) { return static_cast<int>(tensor_at(input).shape.at(axis)); };
-      set_zeros({.share = asked.zeros}, tensor, extent(0), extent(1), extent(2), 1);
+      set_zeros(asked.zeros, tensor, extent(0), extent(1), extent(2), 1);
     }
     if (i == 0) std::ranges::copy(asked.special, tensor.begin());
     values.emplace_back(tensor.begin(), tensor.end());

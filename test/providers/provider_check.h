@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/providers/provider.h"
+#include "compiler/synthetic_zeros.h"
 #include "compiler/task.h"
 #include "ir/network.h"
 #include "ir/template_plan.h"
@@ -23,7 +24,7 @@ struct ProviderCheck {
   burin::ElementType linear_storage = burin::ElementType::f32;
   burin::FactorType factors = burin::FactorType::f32;  // which its inputs are, too
   // Of the first input: a share of zeros, and values that are put in place of the first ones.
-  double zeros = 0;
+  burin::SyntheticZeros zeros = {};
   std::vector<float> special = {};
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,13 +38,18 @@ struct RowsCase {
     check.factors = factors;
   }
   const Operator& op() const { return network.operators.back(); }
-  Task task() const { return burin_test::task_of(network, op(), check); }
+  Task task() const {
+    Task task = burin_test::task_of(network, op(), check);
+    const ConvShape& shape = task.layer->shape;
+    if (check.zeros.share > 0) task.zeros = count_synthetic(check.zeros, shape.in_channels, shape.in_h, shape.in_w);
+    return task;
+  }
   std::vector<Candidate> candidates(int count = 1) const {
     return find_provider(kProvider)->propose(task(), {.count = count});
   }
-  // Of its best candidate.
-  std::string run() const {
-    const std::vector<Candidate> found = candidates();
+  // Of its best candidate, or that with these choices.
+  std::string run(const std::string& choices = "") const {
+    const std::vector<Candidate> found = find_provider(kProvider)->propose(task(), {.count = 1, .plan = choices});
     return found.empty() ? "no candidate" : check_candidate(network, op(), found.front(), check);
   }
 };
@@ -101,6 +107,30 @@ TEST_CASE("convolution of few images on tensor cores: slices of other tensors") 
 }
 
 namespace {
+
+RowsCase with_dead_channels(const ConvLayer& layer, FactorType factors, int batch, double share) {
+  RowsCase of(layer, factors, batch);
+  of.check.zeros = {ZeroPattern::channels, share};
+  return of;
+}
+
+void check_every_kind_that_skips(FactorType factors) {
+  std::set<std::vector<int>> kinds;
+  int checked = 0;
+  for (const int filter : {1, 3}) {
+    const RowsCase of = with_dead_channels(rows_layer(75, 70, 12, filter, 1, 0.3), factors, 1, 0.8);
+    for (const Candidate& candidate : of.candidates(400)) {
+      const TemplatePlan plan = parse_template_plan(candidate.plan);
+      if (plan.integers.at("skip_dead") == 0) continue;
+      const bool is_new = kinds.insert({filter, plan.integers.at("warp_tiles"), plan.launch().cluster_tiles}).second;
+      if (!is_new && !is_taken(checked++, 8)) continue;
+      INFO(candidate.plan);
+      CHECK(check_candidate(of.network, of.op(), candidate, of.check) == "");
+    }
+  }
+  CHECK(checked > 40);
+  CHECK(kinds.size() == 2 * 3 * 3);
+}
 
 void check_every_kind_of_tiles(FactorType factors) {
   std::set<int> clusters, splits, sparse;
@@ -177,4 +207,72 @@ TEST_CASE("convolution of few images on tensor cores: random shapes") {
     ++checked;
   }
   CHECK(checked >= 25);
+}
+
+TEST_CASE("convolution of few images on tensor cores: dead channels are skipped, with every kind of tiles") {
+  check_every_kind_that_skips(FactorType::bf16);
+}
+TEST_CASE("convolution of few images on tensor cores: dead channels are skipped, with every kind of tiles in TF32") {
+  check_every_kind_that_skips(FactorType::tf32);
+}
+
+TEST_CASE("convolution of few images on tensor cores: from no dead channel to nothing but dead ones") {
+  for (const char* name : {"3x3", "1x1", "bias_residual_silu", "stride_2", "one_pixel", "all_zero"}) {
+    const EdgeCase& edge = edge_case(name);
+    for (const FactorType factors : kAllFactors) {
+      for (const double share : {0.0, 0.7, 1.0}) {
+        INFO(name << " in " << to_string(factors) << ", share " << share);
+        CHECK(with_dead_channels(edge.make_layer(), factors, edge.batch, share).run("skip_dead=1,sparse=0") == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("convolution of few images on tensor cores: a channel with NaN, infinity or one value is not dead") {
+  const auto layer = rows_layer(20, 24, 5, 3, 1, 1);
+  for (const FactorType factors : kAllFactors) {
+    for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 0.5F}) {
+      RowsCase of = with_dead_channels(layer, factors, 1, 1);
+      of.check.special = {0, -0.0F, 0, value};
+      INFO(to_string(factors) << ", " << value);
+      CHECK(of.run("skip_dead=1,sparse=0") == "");
+    }
+  }
+}
+
+TEST_CASE("convolution of few images on tensor cores: random shapes with dead channels") {
+  constexpr int kShapes = 40;
+  Random random(31);
+  int checked = 0;
+  for (int i = 0; i < kShapes; ++i) {
+    ConvShape shape = random_shape(random);
+    shape.in_h = std::min(shape.in_h, 20);
+    shape.in_w = std::min(shape.in_w, 20);
+    add_residual(shape, random);
+    if (!verify(shape).empty() || !fills_tiles(shape) || !has_rows(shape)) continue;
+    INFO("shape " << i << ": " << describe(shape));
+    const ConvLayer layer =
+        make_layer("random", shape, random.chance(0.5) ? 0.2 : 0.8, static_cast<std::uint64_t>(i) + 1);
+    CHECK(with_dead_channels(layer, kAllFactors[i % 3], random.integer(1, 2), 0.5).run("skip_dead=1,sparse=0") == "");
+    ++checked;
+  }
+  CHECK(checked >= 15);
+}
+
+TEST_CASE("convolution of few images on tensor cores: dead channels that nobody knows of are not looked for") {
+  const RowsCase unknown(rows_layer(75, 70, 12, 3, 1, 0.3), FactorType::tf32, 1);
+  for (const Candidate& candidate : unknown.candidates(400)) {
+    CHECK(parse_template_plan(candidate.plan).integers.at("skip_dead") == 0);
+  }
+  const auto best = [](double share) {
+    const RowsCase of = with_dead_channels(rows_layer(512, 512, 14, 3, 1, 0.3), FactorType::tf32, 8, share);
+    return parse_template_plan(of.candidates().front().plan).integers.at("skip_dead");
+  };
+  CHECK(best(0.05) == 0);
+  CHECK(best(1) == 1);
+}
+
+TEST_CASE("convolution of few images on tensor cores: no plan skips dead channels and multiplies sparse columns") {
+  const RowsCase of(rows_layer(32, 32, 8, 3, 1, 0.2), FactorType::tf32, 1);
+  CHECK_THROWS_AS(of.run("skip_dead=1,sparse=1"), Error);
 }

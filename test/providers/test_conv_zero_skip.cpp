@@ -39,7 +39,7 @@ ConvLayer sample(int outputs = 21, double density = 0.9) {
 ProviderCheck with_zeros(double share) {
   ProviderCheck check;
   check.batches = {2};
-  check.zeros = share;
+  check.zeros.share = share;
   check.tolerance = 2e-5;
   return check;
 }

@@ -310,6 +310,12 @@ std::vector<int> live_columns(const ConvShape& shape, const ColumnMasks& masks, 
 
 }  // namespace
 
+int Packing::turn_of(int slot) const {
+  const int bank_eights = octet_banks();
+  const int together = std::max(1, bank_eights / column_eights());
+  return slot / together % std::min(column_eights(), bank_eights);
+}
+
 int Packing::chunks(const ConvShape& shape) const {
   return static_cast<int>(ceil_div(shape.channels_per_group(), chunk_channels));
 }
@@ -402,7 +408,11 @@ class StepEncoder {
 
   std::vector<std::uint32_t> run() {
     const int tiles = packing_.group_rows / kTileRows;
-    for (int tile = 0; tile < tiles; ++tile) packing_.sparse ? add_sparse_tile(tile) : add_tile(tile);
+    if (packing_.by_column) {
+      for (int slot = 0; slot < packing_.step_columns(); ++slot) add_column(slot);
+    } else {
+      for (int tile = 0; tile < tiles; ++tile) packing_.sparse ? add_sparse_tile(tile) : add_tile(tile);
+    }
     if (packing_.sparse) {
       for (int first = 0; first < tiles; first += 2) add_places(first, std::min(tiles - first, 2));
     }
@@ -419,12 +429,13 @@ class StepEncoder {
                          position % layer_.shape.kernel_w);
   }
 
+  ElementType element() const { return factors_ == FactorType::f16 ? ElementType::f16 : ElementType::bf16; }
+
   // Of a row, in so many slots as a word has values.
   std::uint32_t word_of(int row, std::span<const int> slots) const {
     const float first = weight(row, slots.front());
     if (factors_ == FactorType::tf32) return std::bit_cast<std::uint32_t>(rounded(factors_, first));
-    return half_word(factors_ == FactorType::f16 ? ElementType::f16 : ElementType::bf16, first,
-                     weight(row, slots.back()));
+    return half_word(element(), first, weight(row, slots.back()));
   }
 
   void add_tile(int tile) {
@@ -438,6 +449,20 @@ class StepEncoder {
         }
       }
     }
+  }
+
+  // All rows of a slot, in eights that take turns.
+  void add_column(int slot) {
+    const int values = packing_.word_values();
+    for (int place = 0; place < packing_.column_eights(); ++place) {
+      const int first = (place ^ packing_.turn_of(slot)) * 8;
+      for (int row = first; row < first + 8; row += values) words_.push_back(word_of_rows(row, slot));
+    }
+  }
+  std::uint32_t word_of_rows(int row, int slot) const {
+    const float first = weight(row, slot);
+    if (factors_ == FactorType::tf32) return std::bit_cast<std::uint32_t>(rounded(factors_, first));
+    return half_word(element(), first, weight(row + 1, slot));
   }
 
   // The slots that a row stores of columns side by side, half of them, in their order.
@@ -503,7 +528,7 @@ class StepEncoder {
   // A slot without a column reads one of the chunk's own that lies in a bank that no other slot of its eight, or of its
   // four, reads.
   std::vector<std::uint32_t> column_words() const {
-    constexpr std::uint32_t kCarried = 0x80000000;  // it lies in the chunk before
+    constexpr std::uint32_t kMark = 0x80000000;  // it lies in the chunk before; by column, the slot has no column
     const auto banks = static_cast<std::size_t>(packing_.octet_banks());
     const ConvShape& shape = layer_.shape;
     const int begin = chunk_ * packing_.chunk_channels * filter_positions(shape);
@@ -526,7 +551,8 @@ class StepEncoder {
           taken[bank(filling)] = true;
         }
         const auto byte = static_cast<std::uint32_t>(place(chosen) * packing_.octet_bytes());
-        words.push_back(chunk_of(shape, packing_, chosen) == chunk_ ? byte : byte | kCarried);
+        const bool marked = packing_.by_column ? column == kNoColumn : chunk_of(shape, packing_, chosen) != chunk_;
+        words.push_back(marked ? byte | kMark : byte);
       }
     }
     return words;

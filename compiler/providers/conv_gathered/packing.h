@@ -39,6 +39,7 @@ struct Packing {
   int chunk_channels = 1;
   bool sparse = false;
   bool carries = false;
+  bool by_column = false;  // a column's weights lie side by side, so that kernels can take some of them: not sparse
   // Channels of which octets lie side by side, in eight different banks. In places of as many octets: from one channel
   // of a chunk to the next that does not lie beside it, from one row of the input to the next, and from what one column
   // of the filter reads to what the next one does.
@@ -50,6 +51,9 @@ struct Packing {
   int octet_bytes() const { return 8 * value_bytes; }
   int octet_banks() const { return 16 / value_bytes; }  // places in all banks of shared memory
   int step_columns() const { return 64 / value_bytes; }
+  // By column, eight rows take turns within 128 bytes, so that columns side by side begin in different banks.
+  int column_eights() const { return group_rows / 8; }
+  int turn_of(int slot) const;
   int sparse_columns() const { return 2 * word_values(); }  // side by side, of which a row stores half, a word
   int chunks(const ConvShape& shape) const;
 };

@@ -158,28 +158,44 @@ BURIN_DEVICE u32x4 columns_of(const Step& step, ColumnAt column_at) {
   return columns;
 }
 
-// The steps of a panel that are those of a row of warps and a split; the next one's weights are loaded before a step is
-// multiplied.
-template <typename ColumnAt, typename PlaceOf>
-BURIN_DEVICE void multiply_steps(u32 panel, u32 row_warp, u32 split, u32 lane, ColumnAt column_at, PlaceOf place_of,
-                                 Sums& sums) {
-  const u32 steps = burin_dev_shared_load_word(panel + row_warp * kWordBytes, 0);
-  u32 number = split;
-  if (number >= steps) return;
-  u32 place = panel + steps_offset() + (row_warp * step_limit() + number) * step_bytes();
+// Steps from `first` on, every `stride`-th, up to `end`: load(number, step) fills a step in, and the next one's weights
+// are loaded before a step is multiplied.
+template <typename Load, typename ColumnAt, typename PlaceOf>
+BURIN_DEVICE void multiply_some(u32 first, u32 end, u32 stride, Load load, ColumnAt column_at, PlaceOf place_of,
+                                Sums& sums) {
+  if (first >= end) return;
   Step step;
-  load_step(place, lane, step);
+  load(first, step);
   u32x4 columns = columns_of(step, column_at);
   Rows rows = first_rows(columns, place_of);
 #pragma nounroll
-  for (number += split_warps(); number < steps; number += split_warps()) {
-    place += split_warps() * step_bytes();
+  for (u32 number = first + stride; number < end; number += stride) {
     Step next;
-    load_step(place, lane, next);
+    load(number, next);
     const u32x4 next_columns = columns_of(next, column_at);
     multiply(step, columns, true, next_columns, place_of, rows, sums);
     step = next;
     columns = next_columns;
   }
   multiply(step, columns, false, columns, place_of, rows, sums);
+}
+
+BURIN_DEVICE u32 steps_of_panel(u32 panel, u32 row_warp) {
+  return burin_dev_shared_load_word(panel + row_warp * kWordBytes, 0);
+}
+BURIN_DEVICE u32 step_at(u32 panel, u32 row_warp, u32 number) {
+  return panel + steps_offset() + (row_warp * step_limit() + number) * step_bytes();
+}
+
+// The steps of a panel that are those of a row of warps and a split.
+template <typename ColumnAt, typename PlaceOf>
+BURIN_DEVICE void multiply_steps(u32 panel, u32 row_warp, u32 split, u32 lane, ColumnAt column_at, PlaceOf place_of,
+                                 Sums& sums) {
+  const u32 steps = steps_of_panel(panel, row_warp);
+  u32 place = step_at(panel, row_warp, split);
+  const auto load = [&](u32, Step& step) BURIN_INLINED {
+    load_step(place, lane, step);
+    place += split_warps() * step_bytes();
+  };
+  multiply_some(split, steps, split_warps(), load, column_at, place_of, sums);
 }

@@ -12,7 +12,8 @@ constexpr TileChoice<RowTiles> kRowChoices[] = {
     {"warp_tiles", &RowTiles::warp_tiles},   {"warp_octets", &RowTiles::warp_octets},
     {"row_warps", &RowTiles::row_warps},     {"octet_warps", &RowTiles::octet_warps},
     {"split_warps", &RowTiles::split_warps}, {"tile_rows", &RowTiles::tile_rows},
-    {"tile_octets", &RowTiles::tile_octets}, {"sparse", &RowTiles::sparse}};
+    {"tile_octets", &RowTiles::tile_octets}, {"sparse", &RowTiles::sparse},
+    {"skip_dead", &RowTiles::skip_dead}};
 
 // Those of a plan, for the task's factors.
 RowTiles row_tiles_of(const TemplatePlan& plan, FactorType factors) {
@@ -36,13 +37,13 @@ class ConvGatheredRowsProvider : public TemplateProvider {
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
-    const LiveColumns live = live_columns(shape, analyse(*task.layer));
+    const RowColumns columns = columns_of_task(task, shape);
     std::vector<Candidate> candidates;
-    for (const RowTiles& tiles : choose_row_tiles(shape, live, task.factors, task.batch, arch_of(task))) {
+    for (const RowTiles& tiles : choose_row_tiles(shape, columns, task.factors, task.batch, arch_of(task))) {
       if (static_cast<int>(candidates.size()) == options.count) break;
       const TemplatePlan plan = plan_of(task, tiles);
       if (plan.integers.empty()) continue;
-      const double us = predict(tiles, shape, live, task.batch, arch_of(task));
+      const double us = predict(tiles, shape, columns, task.batch, arch_of(task));
       candidates.push_back(
           {std::string(name()), print(plan), kernel_symbol(task.name, plan), {us, Estimate::Source::model}});
     }
@@ -51,8 +52,7 @@ class ConvGatheredRowsProvider : public TemplateProvider {
   std::vector<std::string> choices() const override { return choice_names(kRowChoices, {"cluster"}); }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
-    return predict(row_tiles_of(plan, task.factors), shape, live_columns(shape, analyse(*task.layer)), task.batch,
-                   arch_of(task));
+    return predict(row_tiles_of(plan, task.factors), shape, columns_of_task(task, shape), task.batch, arch_of(task));
   }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
     return plan_of(task, row_tiles_of(chosen, task.factors));
@@ -69,6 +69,10 @@ class ConvGatheredRowsProvider : public TemplateProvider {
   }
 
  private:
+  static RowColumns columns_of_task(const Task& task, const ConvShape& shape) {
+    return {live_columns(shape, analyse(*task.layer)), task.zeros};
+  }
+
   // Without constants where the tiles do not fit.
   TemplatePlan plan_of(const Task& task, const RowTiles& tiles) const {
     const ConvShape shape = gathered_shape(task.layer->shape);

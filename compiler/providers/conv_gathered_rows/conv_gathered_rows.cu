@@ -11,12 +11,14 @@
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each split of the input
 // channels, a panel (conv_gathered/steps.h); a column's word is the byte where the first output's octet lies. Behind
 // the panels, for each row of each set: the output channel, and its bias. Rows that have none have kNoChannel.
+//
+// With `skip_dead` the columns of channels that are zero all over the tile are left out as well (live_steps.h).
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered_rows/conv_gathered_rows.def"
 #include "templates/kernels/function.h"
 #include "templates/kernels/residual.h"
 #include "templates/kernels/split_sums.h"
 constexpr u32 kOctetPixels = 8, kOctetPairs = 4;
-#include "compiler/providers/conv_gathered/steps.h"
+#include "compiler/providers/conv_gathered_rows/live_steps.h"
 
 constexpr u32 kMaxFilterCols = 7;
 constexpr u32 kMaxSpan = 16;  // columns of the input that two outputs side by side read
@@ -40,10 +42,11 @@ BURIN_DEVICE u32 copy_bytes() {
 BURIN_DEVICE u32 channel_bytes() { return channel_pitch() * octet_bytes(); }
 BURIN_DEVICE u32 sum_warps() { return row_warps() * octet_warps(); }
 
-// Shared memory: what is said of the rows; the panel; the staged activations, and in their place the sums; then those
-// that the other blocks of the cluster send.
+// Shared memory: what is said of the rows; the panel; the lists, if dead channels are left out; the staged activations,
+// and in their place the sums; then those that the other blocks of the cluster send.
 BURIN_DEVICE u32 panel_start() { return kSharedStart + to_banks(block_rows() * kRowBytes); }
-BURIN_DEVICE u32 staged_start() { return panel_start() + to_banks(panel_bytes()); }
+BURIN_DEVICE u32 lists_start() { return panel_start() + to_banks(panel_bytes()); }
+BURIN_DEVICE u32 staged_start() { return lists_start() + to_banks(lists_bytes()); }
 
 // ---- where the block stands: a cluster's blocks follow each other, then the sets of a tile
 BURIN_DEVICE u32 split_of_block() { return block_of_image() % cluster_splits(); }
@@ -328,14 +331,21 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   const float* added = residual_of(other, first_image());
   if (begins_with_residual()) burin_dev_gate_wait(kRowsGate, 0);
   begin_sums(tile, warp, added, sums);
-  stage_patch(source_of(input, tile));
+  const Source source = source_of(input, tile);
+  stage_patch(source);
   burin_dev_barrier();
   if (!begins_with_residual()) burin_dev_gate_wait(kRowsGate, 0);
   burin_dev_gate_wait(kPanelGate, 0);
   const u32 lane_place = is_tf32() ? warp.lane / 4 * kWordBytes : 0;  // in an octet
   const u32 first = staged_start() + place_of(warp.octet * warp_octets()) + lane_place;
-  multiply_steps(
-      panel_start(), warp.row, warp.split, warp.lane, [&](u32 column) BURIN_INLINED { return first + column; },
-      [](u32 octet) BURIN_INLINED { return place_of(octet); }, sums);
+  const auto column_at = [&](u32 column) BURIN_INLINED { return first + column; };
+  const auto octet_at = [](u32 octet) BURIN_INLINED { return place_of(octet); };
+  if (skip_dead()) {
+    const Lists lists = {lists_start(), panel_start(), staged_start(), channel_bytes(), kernel_cols() * copy_bytes()};
+    deal(lists, source.channels);
+    multiply_live_steps(lists, warp.row, warp.split, warp.lane, column_at, octet_at, sums);
+  } else {
+    multiply_steps(panel_start(), warp.row, warp.split, warp.lane, column_at, octet_at, sums);
+  }
   finish(tile, warp, sums, added, output_of(output, first_image()));
 }

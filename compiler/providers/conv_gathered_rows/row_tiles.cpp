@@ -27,7 +27,7 @@ int resident_blocks(const RowTiles& tiles, const ConvShape& shape, int step_limi
   return resident_blocks(tiles.shared_bytes(shape, step_limit), registers(tiles), tiles.warps() * kWarpSize, arch);
 }
 
-// Of a row group, in a split of the input channels.
+// Of a row group, in a split of the input channels: what its weights make of it.
 int estimate_steps(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& columns) {
   constexpr double kUneven = 0.3;  // of a step, by which splits have more than their share
   const Packing packing = tiles.packing(shape);
@@ -35,10 +35,18 @@ int estimate_steps(const RowTiles& tiles, const ConvShape& shape, const LiveColu
   return static_cast<int>(std::ceil(live / packing.step_columns() + (tiles.cluster > 1 ? kUneven : 0)));
 }
 
+// The share of the input channels that are zero all over a tile.
+double dead_share(const RowTiles& tiles, const ConvShape& shape, const RowColumns& columns) {
+  if (tiles.skip_dead == 0 || !columns.zeros) return 0;
+  const int cols = (tiles.tile_octets * kOctetOutputs - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w + 1;
+  const auto values = std::int64_t{std::min(tiles.patch_rows(shape), shape.in_h)} * std::min(cols, shape.in_w);
+  return columns.zeros->dead_patches(values, std::int64_t{shape.in_h} * shape.in_w);
+}
+
 class RowSearch {
  public:
-  RowSearch(const ConvShape& shape, const LiveColumns& live, FactorType factors, int batch, const ArchSpec& arch)
-      : shape_(shape), live_(live), batch_(batch), arch_(arch), tiles_{.factors = factors} {}
+  RowSearch(const ConvShape& shape, const RowColumns& columns, FactorType factors, int batch, const ArchSpec& arch)
+      : shape_(shape), columns_(columns), batch_(batch), arch_(arch), tiles_{.factors = factors} {}
 
   std::vector<RowTiles> run() {
     for (const int tiles : {1, 2, 4}) {
@@ -47,8 +55,10 @@ class RowSearch {
         tiles_.row_warps = warps;
         const std::int64_t rows = ceil_div(shape_.outputs_per_group(), kTileRows) * kTileRows;
         if (tiles_.block_rows() > kTileRows && tiles_.block_rows() / 2 >= rows) continue;
-        for (const int sparse : {0, 1}) {
+        for (const auto& [sparse, skip_dead] : {std::pair{0, 0}, std::pair{1, 0}, std::pair{0, 1}}) {
+          if (skip_dead != 0 && !columns_.zeros) continue;
           tiles_.sparse = sparse;
+          tiles_.skip_dead = skip_dead;
           for (const int cluster : {1, 2, 4, 8}) {
             if (cluster > 1 && (!arch_.clusters || shape_.channels_per_group() < cluster * kTileRows)) continue;
             tiles_.cluster = cluster;
@@ -95,21 +105,21 @@ class RowSearch {
   }
 
   void consider() {
-    if (!fits(tiles_, shape_, estimate_steps(tiles_, shape_, live_), arch_)) return;
-    const double us = predict(tiles_, shape_, live_, batch_, arch_);
-    const std::array<int, 5> kind = {tiles_.warp_tiles, tiles_.row_warps, tiles_.split_warps, tiles_.sparse,
-                                     tiles_.cluster};
+    if (!fits(tiles_, shape_, estimate_steps(tiles_, shape_, columns_.weights), arch_)) return;
+    const double us = predict(tiles_, shape_, columns_, batch_, arch_);
+    const std::array<int, 6> kind = {tiles_.warp_tiles, tiles_.row_warps,  tiles_.split_warps,
+                                     tiles_.sparse,     tiles_.skip_dead, tiles_.cluster};
     const auto [place, is_new] = best_.try_emplace(kind);
     if (is_new || us < place->second.us) place->second = {tiles_, us};
   }
 
   const ConvShape& shape_;
-  const LiveColumns& live_;
+  const RowColumns& columns_;
   int batch_;
   const ArchSpec& arch_;
   RowTiles tiles_;
-  // Of each kind: tiles and warps of rows, splits, whether sparse, the cluster.
-  std::map<std::array<int, 5>, Found> best_;
+  // Of each kind: tiles and warps of rows, splits, whether sparse, whether dead channels are skipped, the cluster.
+  std::map<std::array<int, 6>, Found> best_;
 };
 
 }  // namespace
@@ -129,10 +139,17 @@ Packing RowTiles::packing(const ConvShape& shape) const {
           .chunk_channels = split_channels(shape),
           .sparse = sparse != 0,
           .carries = false,
+          .by_column = skip_dead != 0,
           .channel_pitch = channel_pitch(shape),
           .row_pitch = tile_octets,
           .col_pitch = patch_rows(shape) * tile_octets,
           .value_bytes = bytes_of(factors)};
+}
+
+std::int64_t RowTiles::lists_bytes(const ConvShape& shape, int step_limit) const {
+  if (skip_dead == 0) return 0;
+  const std::int64_t slots = std::int64_t{step_limit} * packing(shape).step_columns();
+  return (split_channels(shape) + row_warps * (ceil_div(slots, kWarpSize) + slots)) * kWordBytes;
 }
 
 std::int64_t RowTiles::shared_bytes(const ConvShape& shape, int step_limit) const {
@@ -142,7 +159,7 @@ std::int64_t RowTiles::shared_bytes(const ConvShape& shape, int step_limit) cons
   const std::int64_t part = std::int64_t{row_warps} * octet_warps * warp_tiles * warp_octets * kWarpQuadBytes;
   const std::int64_t sums = split_warps * cluster == 1 ? 0 : split_warps * part;
   return kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + to_banks(panel) +
-         std::max(staged, sums) + part / cluster * (cluster - 1);
+         to_banks(lists_bytes(shape, step_limit)) + std::max(staged, sums) + part / cluster * (cluster - 1);
 }
 
 bool has_rows(const ConvShape& shape) {
@@ -158,6 +175,7 @@ bool loads_fours(const ConvShape& shape) {
 bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
   const bool warps_in_rows = tiles.tile_octets % tiles.warp_octets == 0 || tiles.warp_octets % tiles.tile_octets == 0;
   return tiles.octets() == tiles.warp_octets * tiles.octet_warps && warps_in_rows &&
+         (tiles.skip_dead == 0 || tiles.sparse == 0) &&
          tiles.warp_octets <= kMostWarpOctets &&
          (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMostWarpTiles) &&
          tiles.split_warps <= kMostSplitWarps && tiles.warps() * kWarpSize <= kMostBlockThreads &&
@@ -169,7 +187,7 @@ bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const A
          resident_blocks(tiles, shape, step_limit, arch) >= 1;
 }
 
-double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch,
+double predict(const RowTiles& tiles, const ConvShape& shape, const RowColumns& columns, int batch,
                const ArchSpec& arch) {
   // Clocks of 1.98 GHz, fitted to 593 kernels of halves, 15 layers at batch 1, on an H100: 12 % off these in the mean.
   // In TF32 a step has half as many columns in as many bytes and instructions.
@@ -183,7 +201,10 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns&
   // Clusters that send sums, fitted later, to 67 kernels of 18 layers; of eight it is an estimate. Pairs take no
   // longer.
   constexpr double kFourClocks = 700, kEightClocks = 1100;
-  const int steps = estimate_steps(tiles, shape, live);
+  // To deal the slots anew: barriers and what warps wait for between them; of 32 slots, and of 512 bytes looked through.
+  constexpr double kDeal = 500, kDealMask = 30, kLookThrough = 8;
+  const int steps = estimate_steps(tiles, shape, columns.weights);
+  const double multiplied = std::ceil(steps * (1 - dead_share(tiles, shape, columns)));
   const auto blocks = static_cast<double>(tiles.blocks(shape) * batch);
   const int at_once =
       tiles.cluster == 1 ? arch.multiprocessors : arch.clustered_blocks.at(static_cast<std::size_t>(tiles.cluster) - 1);
@@ -194,9 +215,9 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns&
   const double sums = tiles.warp_tiles * tiles.warp_octets;  // of a warp
   const double sum_warps = tiles.row_warps * tiles.octet_warps;
   const double multiply =
-      steps * sum_warps *
+      multiplied * sum_warps *
       (sums * dense * kProduct + tiles.warp_octets * kLoadRows + tiles.warp_tiles * dense * kLoadWeights);
-  const double own_steps = std::ceil(static_cast<double>(steps) / tiles.split_warps);
+  const double own_steps = std::ceil(multiplied / tiles.split_warps);
   const double waiting = own_steps * (kStep + sums * dense * kProductOfStep);
   const bool fours = loads_fours(shape);
   const double items = static_cast<double>(tiles.split_channels(shape)) * tiles.patch_rows(shape) * tiles.tile_octets *
@@ -207,12 +228,16 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns&
   const double staging = items * loads * (fours ? kFour : kLoad);
   const double batches = std::ceil(items / (tiles.warps() * kItemsAtOnce));
   const double panel = static_cast<double>(panel_words(tiles.packing(shape), steps) * kWordBytes) * kPanelByte;
+  const double masks = tiles.row_warps * steps * tiles.packing(shape).step_columns() / double{kWarpSize};
+  const double staged = static_cast<double>(tiles.split_channels(shape)) * tiles.channel_pitch(shape) *
+                        tiles.octet_bytes() / (kWarpSize * kWideAccessBytes);
+  const double dealing = tiles.skip_dead == 0 ? 0 : masks * kDealMask + staged * kLookThrough;
   const bool one = tiles.split_warps * tiles.cluster == 1;
   const double exchange = one ? 0 : tiles.warps() * sums * kExchange;
   const double meetings = tiles.cluster <= 2 ? 0 : tiles.cluster <= 4 ? kFourClocks : kEightClocks;
   const double residuals = shape.epilogue.residual ? tiles.block_rows() * tiles.octets() * kResidual / kTileRows : 0;
-  const double busy = of_multiprocessor * (multiply + staging + panel + exchange + residuals) +
-                      rounds * (waiting + batches * kBatch + meetings);
+  const double busy = of_multiprocessor * (multiply + staging + panel + dealing + exchange + residuals) +
+                      rounds * (waiting + batches * kBatch + meetings + tiles.skip_dead * kDeal);
   return launch_time_us({.busy_us = clocks_us(busy, arch),
                          .blocks = of_multiprocessor,
                          .resident = resident,
@@ -221,9 +246,9 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns&
                         arch);
 }
 
-std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const LiveColumns& live, FactorType factors, int batch,
+std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const RowColumns& columns, FactorType factors, int batch,
                                        const ArchSpec& arch) {
-  return RowSearch(shape, live, factors, batch, arch).run();
+  return RowSearch(shape, columns, factors, batch, arch).run();
 }
 
 }  // namespace burin

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "compiler/providers/conv_gathered/packing.h"
 #include "compiler/providers/conv_gathered/tiles.h"
+#include "ir/activation_zeros.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
 #include "ir/factor_type.h"
@@ -24,6 +26,7 @@ struct RowTiles {
   int tile_rows = 1, tile_octets = 1;
   int cluster = 1;
   int sparse = 0;
+  int skip_dead = 0;  // columns of channels that are zero all over the tile
   FactorType factors = FactorType::f16;  // follow from the task
 
   int octet_bytes() const { return kOctetOutputs * bytes_of(factors); }
@@ -44,6 +47,7 @@ struct RowTiles {
     return tiles(shape) * shape.groups * output_blocks(shape) * cluster;
   }
   Packing packing(const ConvShape& shape) const;
+  std::int64_t lists_bytes(const ConvShape& shape, int step_limit) const;  // of what is skipped
   std::int64_t shared_bytes(const ConvShape& shape, int step_limit) const;
 };
 
@@ -53,10 +57,18 @@ bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const A
 // Whether inputs can be loaded by fours, as far as their place allows it.
 bool loads_fours(const ConvShape& shape);
 
-double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch, const ArchSpec& arch);
+// What a layer's weights and its input say of the columns that are multiplied.
+struct RowColumns {
+  LiveColumns weights;
+  std::optional<ActivationZeros> zeros = {};  // of the input, where they are known
+};
 
-// The best of each kind, by prediction; how many steps a panel has is estimated.
-std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const LiveColumns& live, FactorType factors, int batch,
+double predict(const RowTiles& tiles, const ConvShape& shape, const RowColumns& columns, int batch,
+               const ArchSpec& arch);
+
+// The best of each kind, by prediction; how many steps a panel has is estimated. Dead channels are skipped only where
+// the input's zeros are known.
+std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const RowColumns& columns, FactorType factors, int batch,
                                        const ArchSpec& arch);
 
 }  // namespace burin
