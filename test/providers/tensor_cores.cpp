@@ -7,8 +7,6 @@
 #include <iterator>
 #include <sstream>
 
-#include "test/providers/provider_cases.h"
-
 using namespace burin;
 
 namespace burin_test {
@@ -95,6 +93,12 @@ std::vector<std::string> choices_of_parts(const ConvLayer& layer) {
   return choices;
 }
 
+OperatorCase in_octets(const ConvLayer& source, ElementType element) {
+  const ConvLayer layer = with_weights_of(factors_of(element), source);
+  const TensorFormat format = {element, TensorLayout::n8c8hw};
+  return {layer.name, Convolution{}, {}, sum_tolerance(layer), layer, format, format};
+}
+
 const std::set<std::string>& edges_of_small_groups() {
   static const std::set<std::string> names =
       names_of_edges("groups_2 groups_2_1x1 groups_of_one_output one_group_empty");
@@ -103,7 +107,7 @@ const std::set<std::string>& edges_of_small_groups() {
 
 const std::set<std::string>& edges_of_depthwise() {
   static const std::set<std::string> names =
-      names_of_edges("groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2");
+      names_of_edges("groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2 pooled_depthwise");
   return names;
 }
 

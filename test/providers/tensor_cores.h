@@ -7,6 +7,7 @@
 
 #include "ir/conv_layer.h"
 #include "ir/factor_type.h"
+#include "test/providers/provider_cases.h"
 
 namespace burin_test {
 
@@ -27,6 +28,9 @@ std::vector<std::string> choices_of_parts(const burin::ConvLayer& layer);
 
 // A pool of square windows.
 burin::Pool window_of(burin::PoolKind kind, int kernel, int stride, int pad = 0);
+
+// The layer alone on tensors of halves in n8c8hw, its weights rounded to them.
+OperatorCase in_octets(const burin::ConvLayer& source, burin::ElementType element);
 
 // "first second third"
 std::set<std::string> names_of_edges(const std::string& list);

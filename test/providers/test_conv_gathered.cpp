@@ -25,12 +25,6 @@ using namespace burin_test;
 
 namespace {
 
-OperatorCase in_octets(const ConvLayer& source, ElementType element) {
-  const ConvLayer layer = with_weights_of(factors_of(element), source);
-  const TensorFormat format = {element, TensorLayout::n8c8hw};
-  return {layer.name, Convolution{}, {}, sum_tolerance(layer), layer, format, format};
-}
-
 std::string check_gathered(const ConvLayer& layer, ElementType element, int batch) {
   const OperatorCase edge = in_octets(layer, element);
   ProviderCheck check;
@@ -41,9 +35,9 @@ std::string check_gathered(const ConvLayer& layer, ElementType element, int batc
 }
 
 std::set<std::string> expected_providers(const std::string& edge, const ConvLayer& layer) {
-  // The last is a depthwise convolution, and those behind the first have windows that no tile holds.
+  // Those behind the first have windows that no tile holds.
   static const std::set<std::string> kLargePatches = {"dilation_larger_than_image", "max_of_all", "average_of_all",
-                                                      "averaged_residual_relu", "pooled_depthwise"};
+                                                      "averaged_residual_relu"};
   if (edges_of_small_groups().contains(edge) || kLargePatches.contains(edge)) return {};
   return {edges_of_depthwise().contains(edge) ? "conv_depthwise" : "conv_gathered"};
 }

@@ -265,7 +265,7 @@ TEST_CASE("convolution of few images on tensor cores: dead channels that nobody 
     CHECK(parse_template_plan(candidate.plan).integers.at("skip_dead") == 0);
   }
   const auto best = [](double share) {
-    const RowsCase of = with_dead_channels(rows_layer(512, 512, 14, 3, 1, 0.3), FactorType::tf32, 8, share);
+    const RowsCase of = with_dead_channels(rows_layer(192, 64, 14, 3, 1, 0.3), FactorType::tf32, 32, share);
     return parse_template_plan(of.candidates().front().plan).integers.at("skip_dead");
   };
   CHECK(best(0.05) == 0);

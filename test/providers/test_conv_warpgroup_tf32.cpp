@@ -1,6 +1,8 @@
 // Convolutions of floats on the tensor cores of warpgroups, in TF32: what comes out, on the edge list and on random
 // shapes: on the host executor, against the float64 reference.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <random>
@@ -13,6 +15,8 @@
 #include "compiler/providers/conv_warpgroup_tf32/tiles.h"
 #include "compiler/providers/template_provider.h"
 #include "ir/arch.h"
+#include "compiler/providers/provider.h"
+#include "ir/error.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"

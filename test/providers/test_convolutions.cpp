@@ -95,7 +95,7 @@ struct AllPlans {
 // conv_dense, conv_streamed and conv_zero_skip compute.
 // conv_depthwise alone computes these.
 const std::set<std::string> kDepthwise =
-    names("groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2");
+    names("groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2 pooled_depthwise");
 // conv_zero_skip pools windows of up to nine pixels, without a depthwise convolution before them.
 const std::set<std::string> kNotSkipped = names(
     "groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2 pooled_depthwise max_6x6 max_of_all "
@@ -130,7 +130,6 @@ std::set<std::string> providers_for(const std::string& edge) {
   if (kFourier.contains(edge)) wanted.insert("conv_fft");
   if (!kNotSkipped.contains(edge)) wanted.insert("conv_zero_skip");
   if (kDepthwise.contains(edge)) return {"conv_depthwise"};
-  if (edge == "pooled_depthwise") return wanted;  // baked code alone
   wanted.insert("conv_dense");
   if (!kNotStreamed.contains(edge)) wanted.insert("conv_streamed");
   return wanted;

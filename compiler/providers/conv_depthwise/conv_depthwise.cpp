@@ -1,6 +1,7 @@
 // Convolution of each channel by itself, weights as data.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "compiler/providers/template_provider.h"
 #include "ir/saturate.h"
@@ -9,12 +10,13 @@ namespace burin {
 namespace {
 
 constexpr int kMaxTaps = 49, kMaxThreadRows = 4;  // conv_depthwise.cu
+constexpr int kMostUnrolledProducts = 150;        // conv_depthwise.cu
 constexpr int kLargeFilter = 25;                  // positions of a filter; more are many
 
 // A thread has as many outputs that share rows of the input as leave all multiprocessors full.
 int choose_rows(const Task& task) {
   const ConvShape& shape = task.layer->shape;
-  if (shape.stride_h >= shape.kernel_h || shape.dilation_h > 1) return 1;
+  if (shape.stride_h >= shape.kernel_h || shape.dilation_h > 1 || shape.epilogue.pool) return 1;
   const ArchSpec& arch = arch_of(task);
   const std::int64_t full = std::int64_t{arch.multiprocessors} * arch.max_threads_per_multiprocessor;
   // A place of eight images is four times the work of a word.
@@ -26,6 +28,19 @@ int choose_rows(const Task& task) {
     if (rounds >= 2 * rows && shape.out_h() >= rows) return rows;
   }
   return 1;
+}
+
+// Loads of an output that is a window's, and its products as a part of one each; an estimate. Nothing: there is no pool.
+std::optional<double> loads_of_pool(const ConvShape& shape) {
+  constexpr double kProduct = 0.1;
+  if (!shape.epilogue.pool) return std::nullopt;
+  const Pool& pool = *shape.epilogue.pool;
+  const int taps = shape.kernel_h * shape.kernel_w, pixels = pool.kernel_h * pool.kernel_w;
+  const bool unrolled = taps * pixels <= kMostUnrolledProducts && shape.dilation_h == 1 && shape.dilation_w == 1;
+  const double rows = (pool.kernel_h - 1) * shape.stride_h + shape.kernel_h;
+  const double cols = (pool.kernel_w - 1) * shape.stride_w + shape.kernel_w;
+  const double loads = unrolled ? rows * cols : double{1} * taps * pixels;
+  return loads + kProduct * taps * pixels;
 }
 
 // Words of a channel: its weights, then its bias.
@@ -58,7 +73,8 @@ class ConvDepthwiseProvider : public TemplateProvider {
     const ConvShape& shape = task.layer->shape;
     const int chosen = choose_rows(task);
     std::vector<int> all = {chosen};
-    for (int rows = 1; rows <= kMaxThreadRows && shape.dilation_h == 1; rows *= 2) {
+    const bool shares_rows = shape.dilation_h == 1 && !shape.epilogue.pool;
+    for (int rows = 1; rows <= kMaxThreadRows && shares_rows; rows *= 2) {
       if (rows != chosen && rows <= shape.out_h()) all.push_back(rows);
     }
     std::vector<Candidate> candidates;
@@ -81,7 +97,7 @@ class ConvDepthwiseProvider : public TemplateProvider {
     const int rows = plan.integers.at("thread_rows");
     const double outputs = static_cast<double>(shape.output_elements()) * task.batch;
     const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
-    const double loads = outputs / rows * rows_read * shape.kernel_w;
+    const double loads = outputs * loads_of_pool(shape).value_or(rows_read * shape.kernel_w / rows);
     return launch_time_us({.busy_us = clocks_us(loads / (loads_per_clock * arch.multiprocessors), arch),
                            .activation_bytes = kTransferLoss * activation_bytes(task),
                            .uncovered = {}},
@@ -93,10 +109,11 @@ class ConvDepthwiseProvider : public TemplateProvider {
       return false;
     const ConvShape& shape = task.layer->shape;
     return shape.groups > 1 && shape.channels_per_group() == 1 && shape.kernel_h * shape.kernel_w <= kMaxTaps &&
-           !shape.epilogue.pool;
+           !shape.epilogue.filters();
   }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    return plan_of(task, chosen.integers.at("thread_rows"));
+    const int rows = chosen.integers.at("thread_rows");
+    return rows > 1 && task.layer->shape.epilogue.pool ? start(task) : plan_of(task, rows);
   }
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan&) const override {
     return pack_channels(*task.layer);
@@ -108,8 +125,10 @@ class ConvDepthwiseProvider : public TemplateProvider {
     TemplatePlan plan = start(task);
     set_narrow(plan);
     set_convolution(plan, shape);
+    set_pool(plan, shape);
     set_integers(plan, {{"channels", shape.out_channels},
                         {"out_rows", shape.out_h()},
+                        {"out_cols", shape.out_w()},
                         {"thread_rows", rows},
                         {"outputs_per_channel", shape.outputs_per_group()}});
     set_items(plan, stored_channels(task) * ceil_div(shape.out_h(), rows) * shape.out_w());

@@ -342,7 +342,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   const auto octet_at = [](u32 octet) BURIN_INLINED { return place_of(octet); };
   if (skip_dead()) {
     const Lists lists = {lists_start(), panel_start(), staged_start(), channel_bytes(), kernel_cols() * copy_bytes()};
-    deal(lists, source.channels);
+    deal(lists, {warp.row, warp.octet * split_warps() + warp.split, warp.lane}, source.channels);
     multiply_live_steps(lists, warp.row, warp.split, warp.lane, column_at, octet_at, sums);
   } else {
     multiply_steps(panel_start(), warp.row, warp.split, warp.lane, column_at, octet_at, sums);

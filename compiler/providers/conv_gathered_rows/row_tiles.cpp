@@ -149,7 +149,8 @@ Packing RowTiles::packing(const ConvShape& shape) const {
 std::int64_t RowTiles::lists_bytes(const ConvShape& shape, int step_limit) const {
   if (skip_dead == 0) return 0;
   const std::int64_t slots = std::int64_t{step_limit} * packing(shape).step_columns();
-  return (split_channels(shape) + row_warps * (ceil_div(slots, kWarpSize) + slots)) * kWordBytes;
+  const std::int64_t of_row = ceil_div(slots, kWarpSize) + octet_warps * split_warps + slots;
+  return (ceil_div(split_channels(shape), kWarpSize) + row_warps * of_row) * kWordBytes;
 }
 
 std::int64_t RowTiles::shared_bytes(const ConvShape& shape, int step_limit) const {
