@@ -218,13 +218,14 @@ void remove_pool(ConvLayer& layer) {
   layer.filter_bias.clear();
 }
 
-// A pool of the outputs, in fp32 and of conv_warpgroup_rows, for which it may filter. From a stream of its own, so that
-// the layer is the same in every precision.
+// A pool of the outputs, in fp32, in tf32 and of conv_warpgroup_rows, for which it may filter, where the provider has a
+// kernel with it. From a stream of its own, so that the layer is the same in every precision.
 void draw_pool(RandomCase& drawn, const std::string& arch) {
   constexpr std::uint64_t kStream = 0x706F6F6C;
   Random random(mixed(drawn.seed ^ kStream, drawn.index));
   ConvShape& shape = drawn.layer.shape;
-  if ((drawn.precision != Precision::fp32 && !drawn.on_warpgroups) || !random.chance(0.4)) return;
+  const bool is_baked = drawn.provider() == kBakedProvider;
+  if ((is_baked && drawn.precision != Precision::fp32) || !random.chance(0.4)) return;
   const bool filters = drawn.on_warpgroups && random.chance(0.6);
   constexpr int kMostPixels = 256;
   shape.epilogue.residual_last = false;  // no layer has both
@@ -248,7 +249,7 @@ void draw_pool(RandomCase& drawn, const std::string& arch) {
     const auto then = static_cast<Activation>(random.integer(0, 5));
     add_filters(drawn.layer, *shape.epilogue.pool, drawn.seed ^ drawn.index, function_of(then, 0.5F));
   }
-  if (!drawn.on_warpgroups || !provider_candidates(drawn, arch, 1).empty()) return;
+  if (is_baked || !provider_candidates(drawn, arch, 1).empty()) return;
   remove_pool(drawn.layer);
 }
 

@@ -14,6 +14,7 @@
 #include "test/codegen/edge_cases.h"
 #include "test/every_case.h"
 #include "test/ir/random_layers.h"
+#include "test/providers/plan_check.h"
 #include "test/providers/provider_check.h"
 #include "test/providers/tensor_cores.h"
 
@@ -62,7 +63,7 @@ void check_rows_edge(const char* name) {
     INFO("in " << to_string(factors));
     const RowsCase of(layer, factors, edge.batch);
     const bool expected = !edges_of_small_groups().contains(name) && !edges_of_depthwise().contains(name) &&
-                          !layer.shape.epilogue.pool && has_rows(layer.shape);
+                          has_rows(layer.shape);
     CHECK(of.candidates().size() == (expected ? 1 : 0));
     if (expected) CHECK(of.run() == "");
   }
@@ -123,7 +124,7 @@ void check_every_kind_that_skips(FactorType factors) {
       const TemplatePlan plan = parse_template_plan(candidate.plan);
       if (plan.integers.at("skip_dead") == 0) continue;
       const bool is_new = kinds.insert({filter, plan.integers.at("warp_tiles"), plan.launch().cluster_tiles}).second;
-      if (!is_new && !is_taken(checked++, 8)) continue;
+      if (!is_new && !is_taken(checked++, 40)) continue;
       INFO(candidate.plan);
       CHECK(check_candidate(of.network, of.op(), candidate, of.check) == "");
     }
@@ -171,7 +172,7 @@ TEST_CASE("convolution of few images on tensor cores: inputs by fours, with padd
         ConvLayer layer = rows_layer(20, 20, width, 3, 1, 0.3);
         layer.shape.pad = {1, left, 0, right};
         INFO(describe(layer.shape));
-        REQUIRE(loads_fours(layer.shape));
+        REQUIRE(loads_fours({}, layer.shape));
         CHECK(RowsCase(layer, FactorType::f16, 1).run() == "");
         CHECK(RowsCase(layer, FactorType::tf32, 1).run() == "");
       }
@@ -217,12 +218,14 @@ TEST_CASE("convolution of few images on tensor cores: dead channels are skipped,
 }
 
 TEST_CASE("convolution of few images on tensor cores: from no dead channel to nothing but dead ones") {
+  int number = 0;
   for (const char* name : {"3x3", "1x1", "bias_residual_silu", "stride_2", "one_pixel", "all_zero"}) {
     const EdgeCase& edge = edge_case(name);
     for (const FactorType factors : kAllFactors) {
-      for (const double share : {0.0, 0.7, 1.0}) {
-        INFO(name << " in " << to_string(factors) << ", share " << share);
-        CHECK(with_dead_channels(edge.make_layer(), factors, edge.batch, share).run("skip_dead=1,sparse=0") == "");
+      for (const int tenths : some_of({0, 7, 10}, number++)) {
+        INFO(name << " in " << to_string(factors) << ", tenths " << tenths);
+        const RowsCase of = with_dead_channels(edge.make_layer(), factors, edge.batch, tenths / 10.0);
+        CHECK(of.run("skip_dead=1,sparse=0") == "");
       }
     }
   }
@@ -275,4 +278,71 @@ TEST_CASE("convolution of few images on tensor cores: dead channels that nobody 
 TEST_CASE("convolution of few images on tensor cores: no plan skips dead channels and multiplies sparse columns") {
   const RowsCase of(rows_layer(32, 32, 8, 3, 1, 0.2), FactorType::tf32, 1);
   CHECK_THROWS_AS(of.run("skip_dead=1,sparse=1"), Error);
+}
+
+namespace {
+
+// Of layers with these pools some plans, and the first with each kind of tiles.
+void check_every_pool(FactorType factors, bool residual) {
+  std::set<std::vector<int>> kinds;
+  int checked = 0;
+  for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
+    for (Pool pool : {window_of(kind, 2, 2), window_of(kind, 3, 2, 1), window_of(kind, 3, 1, 1), window_of(kind, 2, 3),
+                      window_of(kind, 5, 4, 2), window_of(kind, 4, 4)}) {
+      pool.round_up = pool.kernel_h == 3;
+      pool.count_padding = pool.stride_h == 1;
+      ConvLayer layer = rows_layer(20, 37, pool.kernel_h == 4 ? 16 : 11, 3, 1, 0.3);
+      layer.shape.epilogue.pool = pool;
+      layer.shape.epilogue.residual = residual;
+      RowsCase of(layer, factors, 1);
+      of.check.batches = {1, 2};
+      for (const Candidate& candidate : of.candidates(100)) {
+        const TemplatePlan plan = parse_template_plan(candidate.plan);
+        CHECK(plan.launch().cluster_tiles == 1);
+        const bool is_new = kinds.insert({plan.integers.at("warp_tiles"), plan.integers.at("split_warps"),
+                                          plan.integers.at("sparse"), plan.integers.at("vector")}).second;
+        if (!is_new && !is_taken(checked++, 80)) continue;
+        INFO(candidate.plan);
+        CHECK(check_candidate(of.network, of.op(), candidate, of.check) == "");
+      }
+    }
+  }
+  CHECK(checked > 100);
+  CHECK(kinds.size() > 20);
+}
+
+}  // namespace
+
+TEST_CASE("convolution of few images on tensor cores: every kind of pool") { check_every_pool(FactorType::f16, false); }
+TEST_CASE("convolution of few images on tensor cores: every kind of pool in TF32, behind residuals") {
+  check_every_pool(FactorType::tf32, true);
+}
+
+TEST_CASE("convolution of few images on tensor cores: dead channels are skipped before a pool") {
+  ConvLayer layer = rows_layer(40, 24, 10, 3, 1, 0.5);
+  layer.shape.epilogue.pool = window_of(PoolKind::max, 2, 2);
+  for (const FactorType factors : kAllFactors) {
+    CHECK(with_dead_channels(layer, factors, 2, 0.6).run("skip_dead=1,sparse=0") == "");
+  }
+}
+
+TEST_CASE("convolution of few images on tensor cores: random shapes with pools") {
+  constexpr int kShapes = 60;
+  Random random(37);
+  int checked = 0;
+  for (int i = 0; i < kShapes; ++i) {
+    ConvShape shape = random_shape(random);
+    shape.in_h = std::min(shape.in_h, 20);
+    shape.in_w = std::min(shape.in_w, 20);
+    shape.epilogue.pool = random_pool(random);
+    add_residual(shape, random);
+    if (!verify(shape).empty() || !fills_tiles(shape) || !has_rows(shape)) continue;
+    INFO("shape " << i << ": " << describe(shape));
+    const ConvLayer layer = make_layer("random", shape, 0.4, static_cast<std::uint64_t>(i) + 1);
+    const RowsCase of(layer, kAllFactors[i % 3], random.integer(1, 2));
+    if (of.candidates().empty()) continue;  // a window that no tile holds
+    CHECK(of.run() == "");
+    ++checked;
+  }
+  CHECK(checked >= 15);
 }

@@ -31,7 +31,7 @@ class ConvGatheredRowsProvider : public TemplateProvider {
   bool can(const Task& task) const override {
     constexpr int kLeastCompute = 90;  // bulk copies
     return task.layer != nullptr && task.factors != FactorType::f32 && !task.activity_maps &&
-           !task.layer->shape.epilogue.pool && arch_of(task).compute >= kLeastCompute &&
+           !task.layer->shape.epilogue.filters() && arch_of(task).compute >= kLeastCompute &&
            has_rows(gathered_shape(task.layer->shape)) && fills_tiles(task.layer->shape) &&
            can_hold(task.factors, *task.layer);
   }
@@ -81,10 +81,11 @@ class ConvGatheredRowsProvider : public TemplateProvider {
     const Packing packing = tiles.packing(shape);
     const Gathered gathered = gather_layer(*task.layer, shape, packing);
     if (!fits(tiles, shape, gathered.step_limit, arch_of(task))) return plan;
-    const bool vector = loads_fours(shape) && is_wide(task.reads[0]);
+    const bool vector = loads_fours(tiles, shape) && is_wide(task.reads[0]);
     set_narrow(plan);
     if (vector) plan.input().alignment = kWideAccessBytes;
     set_convolution(plan, shape);
+    set_pool(plan, shape);
     LaunchGeometry& launch = plan.launch();
     launch.threads = tiles.warps() * kWarpSize;
     launch.shared_bytes = static_cast<int>(round_up(tiles.shared_bytes(shape, gathered.step_limit), kWideAccessBytes));
@@ -92,7 +93,8 @@ class ConvGatheredRowsProvider : public TemplateProvider {
     launch.tiles_per_image = tiles.blocks(shape);
     set_integers(plan, {{"split_channels", tiles.split_channels(shape)},
                         {"group_channels", shape.channels_per_group()},
-                        {"out_rows", shape.conv_h()},
+                        {"out_rows", shape.out_h()},
+                        {"out_cols", shape.out_w()},
                         {"output_blocks", tiles.output_blocks(shape)},
                         {"patch_rows", tiles.patch_rows(shape)},
                         {"channel_pitch", tiles.channel_pitch(shape)},

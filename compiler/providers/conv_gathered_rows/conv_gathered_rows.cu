@@ -12,8 +12,12 @@
 // channels, a panel (conv_gathered/steps.h); a column's word is the byte where the first output's octet lies. Behind
 // the panels, for each row of each set: the output channel, and its bias. Rows that have none have kNoChannel.
 //
+// Behind a pool a tile holds whole windows, and begins where one does: what lies in windows of two tiles is multiplied
+// in both. The tile's values lie in shared memory, and what windows make of them is all that is stored.
+//
 // With `skip_dead` the columns of channels that are zero all over the tile are left out as well (live_steps.h).
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered_rows/conv_gathered_rows.def"
+#include "templates/kernels/conv_pool.h"
 #include "templates/kernels/function.h"
 #include "templates/kernels/residual.h"
 #include "templates/kernels/split_sums.h"
@@ -27,10 +31,15 @@ enum { kPanelGate, kRowsGate, kGatesUsed };
 
 // ---- sizes, all constants
 BURIN_DEVICE u32 cluster_splits() { return cluster_blocks(); }
-BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), tile_octets() * kOctetPixels); }
-BURIN_DEVICE u32 tiles() { return tiles_across() * divide_up(out_rows(), tile_rows()); }
+BURIN_DEVICE u32 tile_cols() { return tile_octets() * kOctetPixels; }
+// What is stored of a tile: without a pool its pixels, each a window.
+BURIN_DEVICE u32 stored_rows() { return (tile_rows() - pool_rows()) / pool_stride_rows() + 1; }
+BURIN_DEVICE u32 stored_cols() { return (tile_cols() - pool_cols()) / pool_stride_cols() + 1; }
+BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), stored_cols()); }
+BURIN_DEVICE u32 tiles() { return tiles_across() * divide_up(out_rows(), stored_rows()); }
 BURIN_DEVICE u32 sets() { return image_blocks() / (cluster_splits() * tiles()); }
 BURIN_DEVICE u32 out_plane() { return out_rows() * out_cols(); }
+BURIN_DEVICE u32 conv_plane() { return conv_rows() * conv_cols(); }
 BURIN_DEVICE u32 in_plane() { return in_rows() * in_cols(); }
 // What lies between the rows that a filter of one row reads is left out.
 BURIN_DEVICE bool compact() { return kernel_rows() == 1; }
@@ -43,7 +52,8 @@ BURIN_DEVICE u32 channel_bytes() { return channel_pitch() * octet_bytes(); }
 BURIN_DEVICE u32 sum_warps() { return row_warps() * octet_warps(); }
 
 // Shared memory: what is said of the rows; the panel; the lists, if dead channels are left out; the staged activations,
-// and in their place the sums; then those that the other blocks of the cluster send.
+// and in their place the sums; then those that the other blocks of the cluster send. Behind sums of splits, or where the
+// activations are, lie the values that windows are made of: for each row of the block those of the tile's pixels.
 BURIN_DEVICE u32 panel_start() { return kSharedStart + to_banks(block_rows() * kRowBytes); }
 BURIN_DEVICE u32 lists_start() { return panel_start() + to_banks(panel_bytes()); }
 BURIN_DEVICE u32 staged_start() { return lists_start() + to_banks(lists_bytes()); }
@@ -53,11 +63,14 @@ BURIN_DEVICE u32 split_of_block() { return block_of_image() % cluster_splits(); 
 BURIN_DEVICE u32 set_of_block() { return block_of_image() / cluster_splits() % sets(); }
 
 struct Tile {
-  u32 row, col;
+  u32 out_row, out_col;  // the first that is stored
+  i32 row, col;          // the first pixel: padding of the pool lies before 0
 };
 BURIN_DEVICE Tile tile_of_block() {
   const u32 number = block_of_image() / cluster_splits() / sets();
-  return {number / tiles_across() * tile_rows(), number % tiles_across() * tile_octets() * kOctetPixels};
+  const u32 row = number / tiles_across() * stored_rows(), col = number % tiles_across() * stored_cols();
+  return {row, col, static_cast<i32>(row * pool_stride_rows()) - pool_pad_top(),
+          static_cast<i32>(col * pool_stride_cols()) - pool_pad_left()};
 }
 
 // ---- weights: no other kernel's output
@@ -82,8 +95,8 @@ BURIN_DEVICE Source source_of(const float* input, const Tile& tile) {
   const u32 begin = split_of_block() * split_channels();
   const u32 group = set_of_block() / output_blocks();
   return {input_of(input, first_image()), group * group_channels() + begin,
-          at_most(split_channels(), group_channels() - begin), static_cast<i32>(tile.row * stride_rows()) - pad_top(),
-          static_cast<i32>(tile.col * stride_cols()) - pad_left()};
+          at_most(split_channels(), group_channels() - begin), tile.row * stride_rows() - pad_top(),
+          tile.col * stride_cols() - pad_left()};
 }
 
 BURIN_DEVICE u32 packed_word(float first, float second) {
@@ -251,23 +264,32 @@ BURIN_DEVICE u32 place_of(u32 octet) {
 struct Place {
   u32 sums, tile, octet, lane;  // of the warps with sums, and within its own
 };
-// visit(number of the sum, channel's bias, word of the image) for each that is an output.
+// A sum: its number among the lane's, its channel's bias, whether it is a pixel of the image, then which word of that,
+// and which row and pixel of the block.
+struct Pixel {
+  u32 sum;
+  float bias;
+  bool inside;
+  u32 word, block_row, of_tile;
+};
+// visit(pixel) for each whose row has a channel.
 template <typename Visit>
-BURIN_DEVICE void for_each_output(const Tile& tile, const Place& place, Visit visit) {
+BURIN_DEVICE void for_each_pixel(const Tile& tile, const Place& place, Visit visit) {
   const u32 octet = place.sums % octet_warps() * warp_octets() + place.octet;
-  const u32 row = tile.row + octet / tile_octets();
-  const u32 col = tile.col + octet % tile_octets() * kOctetPixels + place.lane % 4 * 2;
+  const u32 tile_row = octet / tile_octets(), tile_col = octet % tile_octets() * kOctetPixels + place.lane % 4 * 2;
+  const i32 row = tile.row + static_cast<i32>(tile_row), col = tile.col + static_cast<i32>(tile_col);
   const u32 first_row = (place.sums / octet_warps() * warp_tiles() + place.tile) * kTileRows + place.lane / 4;
 #pragma unroll
   for (u32 half = 0; half < 2; ++half) {
-    const u32 said = kSharedStart + (first_row + half * 8) * kRowBytes;
+    const u32 block_row = first_row + half * 8, said = kSharedStart + block_row * kRowBytes;
     const u32 channel = burin_dev_shared_load_word(said, 0);
-    if (channel == kNoChannel || row >= static_cast<u32>(out_rows())) continue;
+    if (channel == kNoChannel || (!pools() && row >= conv_rows())) continue;
     const float bias = burin_dev_shared_load(said, kWordBytes);
-    const u32 word = channel * out_plane() + row * out_cols() + col;
+    const u32 word = channel * conv_plane() + row * conv_cols() + col, of_tile = tile_row * tile_cols() + tile_col;
 #pragma unroll
     for (u32 i = 0; i < 2; ++i) {
-      if (col + i < static_cast<u32>(out_cols())) visit(half * 2 + i, bias, word + i);
+      const bool inside = pools() ? is_pixel(row, col + i) : col + static_cast<i32>(i) < conv_cols();
+      visit(Pixel{half * 2 + i, bias, inside, word + i, block_row, of_tile + i});
     }
   }
 }
@@ -280,35 +302,75 @@ BURIN_DEVICE void begin_sums(const Tile& tile, const Warp& warp, const float* ot
   if (!begins_with_residual() || warp.split != 0 || split_of_block() != 0) return;
   for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
     f32x4& sum = sums.of[row][octet];
-    for_each_output(tile, {number_of_sums(warp), row, octet, warp.lane}, [&](u32 i, float, u32 word) BURIN_INLINED {
-      sum[i] = burin_dev_global_load(other, bytes_of(word));
+    for_each_pixel(tile, {number_of_sums(warp), row, octet, warp.lane}, [&](const Pixel& pixel) BURIN_INLINED {
+      if (pixel.inside) sum[pixel.sum] = burin_dev_global_load(other, bytes_of(pixel.word));
     });
   });
 }
 
+// ---- windows
+BURIN_DEVICE SplitSums split_sums() {
+  return {staged_start(), staged_start() + split_channels() * channel_bytes(), sum_warps(),
+          static_cast<u32>(warp_tiles() * warp_octets())};
+}
+BURIN_DEVICE u32 windows_start() {
+  return split_warps() == 1 ? staged_start() : staged_start() + split_warps() * part_bytes(split_sums());
+}
+BURIN_DEVICE u32 window_pitch() { return ((tile_rows() * tile_octets()) | 1) * kOctetPixels; }  // of a row, in words
+BURIN_DEVICE u32 window_value(u32 block_row, u32 of_tile) {
+  return windows_start() + (block_row * window_pitch() + of_tile) * kWordBytes;
+}
+
+// Neighbouring threads have neighbouring windows.
+BURIN_DEVICE void store_windows(const Tile& tile, float* output) {
+  const u32 windows = stored_rows() * stored_cols();
+#pragma nounroll
+  for (u32 item = burin_dev_thread(); item < block_rows() * windows; item += block_threads()) {
+    const u32 block_row = item / windows, row = item % windows / stored_cols(), col = item % windows % stored_cols();
+    const u32 channel = burin_dev_shared_load_word(kSharedStart + block_row * kRowBytes, 0);
+    if (channel == kNoChannel || tile.out_row + row >= static_cast<u32>(out_rows()) ||
+        tile.out_col + col >= static_cast<u32>(out_cols()))
+      continue;
+    const u32 first_row = row * pool_stride_rows(), first_col = col * pool_stride_cols();
+    const u32 first = window_value(block_row, first_row * tile_cols() + first_col);
+    const float made = pool_of_window(
+        tile.row + static_cast<i32>(first_row), tile.col + static_cast<i32>(first_col), [&](u32 r, u32 s) BURIN_INLINED {
+          return burin_dev_shared_load(first, (r * tile_cols() + s) * kWordBytes);
+        });
+    const u32 pixel = (tile.out_row + row) * out_cols() + tile.out_col + col;
+    burin_dev_global_store(output, bytes_of(channel * out_plane() + pixel), made);
+  }
+}
+
+// ---- the end of sums
 BURIN_DEVICE void store_sums(const Tile& tile, const Place& place, f32x4 sums, const float* other, float* output) {
   f32x4 residuals = {0, 0, 0, 0};
   if (residual_last()) {
-    for_each_output(tile, place, [&](u32 i, float, u32 word) BURIN_INLINED {
-      residuals[i] = burin_dev_global_load(other, bytes_of(word));
+    for_each_pixel(tile, place, [&](const Pixel& pixel) BURIN_INLINED {
+      if (pixel.inside) residuals[pixel.sum] = burin_dev_global_load(other, bytes_of(pixel.word));
     });
   }
-  for_each_output(tile, place, [&](u32 i, float bias, u32 word) BURIN_INLINED {
-    burin_dev_global_store(output, bytes_of(word),
-                           residual_last() ? end_of_sum(sums[i] + bias, residuals[i]) : apply(sums[i] + bias));
+  for_each_pixel(tile, place, [&](const Pixel& pixel) BURIN_INLINED {
+    const float sum = sums[pixel.sum] + pixel.bias;
+    const float value = residual_last() ? end_of_sum(sum, residuals[pixel.sum]) : apply(sum);
+    if (pools()) {
+      burin_dev_shared_store(window_value(pixel.block_row, pixel.of_tile), 0, value);
+    } else if (pixel.inside) {
+      burin_dev_global_store(output, bytes_of(pixel.word), value);
+    }
   });
 }
 
 BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, const float* other, float* output) {
   if (split_warps() == 1 && cluster_splits() == 1) {
+    if (pools()) burin_dev_barrier();  // the values take the place of the activations
     for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
       store_sums(tile, {number_of_sums(warp), row, octet, warp.lane}, sums.of[row][octet], other, output);
     });
     return;
   }
   burin_dev_barrier();
-  const SplitSums split = {staged_start(), staged_start() + split_channels() * channel_bytes(), sum_warps(),
-                           static_cast<u32>(warp_tiles() * warp_octets())};
+  const SplitSums split = split_sums();
   const u32 own = own_quads(split, warp.split, number_of_sums(warp), warp.lane);
   for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
     burin_dev_shared_store4(own, (row * warp_octets() + octet) * kSumWarpBytes, sums.of[row][octet]);
@@ -347,5 +409,9 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   } else {
     multiply_steps(panel_start(), warp.row, warp.split, warp.lane, column_at, octet_at, sums);
   }
-  finish(tile, warp, sums, added, output_of(output, first_image()));
+  float* to = output_of(output, first_image());
+  finish(tile, warp, sums, added, to);
+  if (!pools()) return;
+  burin_dev_barrier();
+  store_windows(tile, to);
 }

@@ -129,8 +129,11 @@ int RowTiles::patch_rows(const ConvShape& shape) const {
   return (tile_rows - 1) * shape.stride_h + (shape.kernel_h - 1) * shape.dilation_h + 1;
 }
 
-std::int64_t RowTiles::tiles(const ConvShape& shape) const {
-  return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), std::int64_t{tile_octets} * kOctetOutputs);
+WindowTile RowTiles::windows(const ConvShape& shape) const {
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  const int cols = tile_octets * kOctetOutputs;
+  if (tile_rows < pool.kernel_h || cols < pool.kernel_w) return {.rows = 0, .cols = 0};
+  return {.rows = (tile_rows - pool.kernel_h) / pool.stride_h + 1, .cols = (cols - pool.kernel_w) / pool.stride_w + 1};
 }
 
 Packing RowTiles::packing(const ConvShape& shape) const {
@@ -158,7 +161,9 @@ std::int64_t RowTiles::shared_bytes(const ConvShape& shape, int step_limit) cons
   const std::int64_t panel = panel_words(packing(shape), step_limit) * kWordBytes;
   const std::int64_t staged = std::int64_t{split_channels(shape)} * channel_pitch(shape) * octet_bytes();
   const std::int64_t part = std::int64_t{row_warps} * octet_warps * warp_tiles * warp_octets * kWarpQuadBytes;
-  const std::int64_t sums = split_warps * cluster == 1 ? 0 : split_warps * part;
+  const std::int64_t window_pitch = std::int64_t{octets() | 1} * kOctetOutputs;
+  const std::int64_t windows = shape.epilogue.pool ? block_rows() * window_pitch * kWordBytes : 0;
+  const std::int64_t sums = (split_warps * cluster == 1 ? 0 : split_warps * part) + windows;
   return kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + to_banks(panel) +
          to_banks(lists_bytes(shape, step_limit)) + std::max(staged, sums) + part / cluster * (cluster - 1);
 }
@@ -168,15 +173,20 @@ bool has_rows(const ConvShape& shape) {
          std::int64_t{shape.kernel_w - 1} * shape.dilation_w + shape.stride_w + 1 <= kMaxSpan;
 }
 
-bool loads_fours(const ConvShape& shape) {
-  return shape.stride_w == 1 && shape.in_w % kFourCols == 0 && shape.pad.left <= kFourCols &&
+bool loads_fours(const RowTiles& tiles, const ConvShape& shape) {
+  const Pool pool = shape.epilogue.pool.value_or(Pool{.kernel_h = 1, .kernel_w = 1});
+  // Tiles of windows must begin where fours do.
+  const bool begins_with_fours =
+      !shape.epilogue.pool || (tiles.windows(shape).cols * pool.stride_w % kFourCols == 0 && pool.pad.left % kFourCols == 0);
+  return begins_with_fours && shape.stride_w == 1 && shape.in_w % kFourCols == 0 && shape.pad.left <= kFourCols &&
          (shape.kernel_w - 1) * shape.dilation_w - shape.pad.left <= kFourCols;
 }
 
 bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
   const bool warps_in_rows = tiles.tile_octets % tiles.warp_octets == 0 || tiles.warp_octets % tiles.tile_octets == 0;
   return tiles.octets() == tiles.warp_octets * tiles.octet_warps && warps_in_rows &&
-         (tiles.skip_dead == 0 || tiles.sparse == 0) &&
+         (tiles.skip_dead == 0 || tiles.sparse == 0) && tiles.windows(shape).rows > 0 &&
+         (tiles.cluster == 1 || !shape.epilogue.pool) &&
          tiles.warp_octets <= kMostWarpOctets &&
          (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMostWarpTiles) &&
          tiles.split_warps <= kMostSplitWarps && tiles.warps() * kWarpSize <= kMostBlockThreads &&
@@ -220,7 +230,7 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const RowColumns& 
       (sums * dense * kProduct + tiles.warp_octets * kLoadRows + tiles.warp_tiles * dense * kLoadWeights);
   const double own_steps = std::ceil(multiplied / tiles.split_warps);
   const double waiting = own_steps * (kStep + sums * dense * kProductOfStep);
-  const bool fours = loads_fours(shape);
+  const bool fours = loads_fours(tiles, shape);
   const double items = static_cast<double>(tiles.split_channels(shape)) * tiles.patch_rows(shape) * tiles.tile_octets *
                        (fours ? 1 : kOctetPairs) / kWarpSize;
   const int stores = shape.kernel_w * bytes_of(tiles.factors) / 2;  // of items; words are stored one by one
@@ -236,8 +246,12 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const RowColumns& 
   const bool one = tiles.split_warps * tiles.cluster == 1;
   const double exchange = one ? 0 : tiles.warps() * sums * kExchange;
   const double meetings = tiles.cluster <= 2 ? 0 : tiles.cluster <= 4 ? kFourClocks : kEightClocks;
+  double pooling = 0;
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    pooling = tiles.windows(shape).instructions(*pool) * tiles.block_rows() / (kWarpSize * kSchedulersPerMultiprocessor);
+  }
   const double residuals = shape.epilogue.residual ? tiles.block_rows() * tiles.octets() * kResidual / kTileRows : 0;
-  const double busy = of_multiprocessor * (multiply + staging + panel + dealing + exchange + residuals) +
+  const double busy = of_multiprocessor * (multiply + staging + panel + dealing + exchange + pooling + residuals) +
                       rounds * (waiting + batches * kBatch + meetings + tiles.skip_dead * kDeal);
   return launch_time_us({.busy_us = clocks_us(busy, arch),
                          .blocks = of_multiprocessor,

@@ -7,6 +7,7 @@
 
 #include "compiler/providers/conv_gathered/packing.h"
 #include "compiler/providers/conv_gathered/tiles.h"
+#include "compiler/providers/window_tiles.h"
 #include "ir/activation_zeros.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
@@ -19,7 +20,7 @@ inline constexpr int kOctetOutputs = 8;  // side by side in a row
 
 // A block has `row_warps` x `octet_warps` x `split_warps` warps, each of which multiplies `warp_tiles` x 16 output
 // channels with `warp_octets` octets of its tile of `tile_rows` rows of `tile_octets`. The blocks of a cluster share
-// out the input channels. Shapes are gathered_shape()s.
+// out the input channels; behind a pool there is none. Shapes are gathered_shape()s.
 struct RowTiles {
   int warp_tiles = 1, warp_octets = 1;
   int row_warps = 1, octet_warps = 1, split_warps = 1;
@@ -40,9 +41,11 @@ struct RowTiles {
   int split_channels(const ConvShape& shape) const {
     return static_cast<int>(ceil_div(shape.channels_per_group(), cluster));
   }
+  // What is stored of a tile: without a pool its pixels, each a window. None where a window is larger than the tile.
+  WindowTile windows(const ConvShape& shape) const;
   int patch_rows(const ConvShape& shape) const;
   int channel_pitch(const ConvShape& shape) const { return shape.kernel_w * patch_rows(shape) * tile_octets | 1; }
-  std::int64_t tiles(const ConvShape& shape) const;
+  std::int64_t tiles(const ConvShape& shape) const { return windows(shape).tiles_per_image(shape); }
   std::int64_t blocks(const ConvShape& shape) const {  // of an image
     return tiles(shape) * shape.groups * output_blocks(shape) * cluster;
   }
@@ -55,7 +58,7 @@ struct RowTiles {
 bool has_rows(const ConvShape& shape);
 bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch);
 // Whether inputs can be loaded by fours, as far as their place allows it.
-bool loads_fours(const ConvShape& shape);
+bool loads_fours(const RowTiles& tiles, const ConvShape& shape);
 
 // What a layer's weights and its input say of the columns that are multiplied.
 struct RowColumns {
