@@ -20,7 +20,8 @@ double ActivationZeros::dead_patches(std::int64_t values, std::int64_t plane) co
   constexpr int kLongest = kRuns.back();
   if (values >= plane) return dead_channels;
   if (values <= kLongest) return dead_runs(static_cast<int>(values));
-  const double part = std::log(static_cast<double>(values) / kLongest) / std::log(static_cast<double>(plane) / kLongest);
+  const double part =
+      std::log(static_cast<double>(values) / kLongest) / std::log(static_cast<double>(plane) / kLongest);
   return dead.back() + part * (dead_channels - dead.back());
 }
 

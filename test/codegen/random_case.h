@@ -23,7 +23,8 @@ enum class PlanSource {
 // What is drawn.
 enum class CaseKind {
   usual,
-  zero_skip,    // with zeros in the input and kernels that leave them out: in fp32 of conv_zero_skip, else on tensor cores
+  zero_skip,    // with zeros in the input and kernels that leave them out: in fp32 of conv_zero_skip, else on tensor
+                // cores
   transformed,  // in fp32, layers that kernels of conv_winograd and conv_fft compute, and these
 };
 

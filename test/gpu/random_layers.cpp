@@ -6,8 +6,9 @@
 //   burin_random_layers --seed 1 --only 4711 --verbose   # one of them again
 //   burin_random_layers --precision fp16x2               # the same layers, all in one precision
 //   burin_random_layers --precision tf32                 # the same, of conv_gathered_rows and kernels of warpgroups
-//   burin_random_layers --zero-skip                      # with zeros, in fp32 or on tensor cores, and kernels that skip them
-//   burin_random_layers --transformed                    # others in fp32, with kernels of conv_winograd and conv_fft
+//   burin_random_layers --zero-skip                      # with zeros, in fp32 or on tensor cores, and kernels that
+//   skip them burin_random_layers --transformed                    # others in fp32, with kernels of conv_winograd and
+//   conv_fft
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <condition_variable>
@@ -189,7 +190,8 @@ int main(int argc, char** argv) {
   app.add_option("--only", arguments.only, "This one alone")->type_name("N");
   app.add_option("--precision", arguments.precision_name, "Of all layers (default: drawn for each, half of them fp32)")
       ->type_name("NAME");
-  app.add_flag("--zero-skip", arguments.zero_skip, "With zeros in the input and kernels that skip them, in fp32 or on tensor cores")
+  app.add_flag("--zero-skip", arguments.zero_skip,
+               "With zeros in the input and kernels that skip them, in fp32 or on tensor cores")
       ->excludes("--precision");
   app.add_flag("--transformed", arguments.transformed,
                "Dense layers of step 1 in fp32, with kernels that transform their patches")

@@ -62,8 +62,8 @@ void check_rows_edge(const char* name) {
   for (const FactorType factors : {FactorType::bf16, FactorType::tf32}) {
     INFO("in " << to_string(factors));
     const RowsCase of(layer, factors, edge.batch);
-    const bool expected = !edges_of_small_groups().contains(name) && !edges_of_depthwise().contains(name) &&
-                          has_rows(layer.shape);
+    const bool expected =
+        !edges_of_small_groups().contains(name) && !edges_of_depthwise().contains(name) && has_rows(layer.shape);
     CHECK(of.candidates().size() == (expected ? 1 : 0));
     if (expected) CHECK(of.run() == "");
   }
@@ -299,8 +299,10 @@ void check_every_pool(FactorType factors, bool residual) {
       for (const Candidate& candidate : of.candidates(100)) {
         const TemplatePlan plan = parse_template_plan(candidate.plan);
         CHECK(plan.launch().cluster_tiles == 1);
-        const bool is_new = kinds.insert({plan.integers.at("warp_tiles"), plan.integers.at("split_warps"),
-                                          plan.integers.at("sparse"), plan.integers.at("vector")}).second;
+        const bool is_new = kinds
+                                .insert({plan.integers.at("warp_tiles"), plan.integers.at("split_warps") > 1,
+                                         plan.integers.at("sparse"), plan.integers.at("vector")})
+                                .second;
         if (!is_new && !is_taken(checked++, 80)) continue;
         INFO(candidate.plan);
         CHECK(check_candidate(of.network, of.op(), candidate, of.check) == "");
@@ -308,7 +310,7 @@ void check_every_pool(FactorType factors, bool residual) {
     }
   }
   CHECK(checked > 100);
-  CHECK(kinds.size() > 20);
+  CHECK(kinds.size() > 12);
 }
 
 }  // namespace

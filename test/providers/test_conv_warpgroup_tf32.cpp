@@ -13,9 +13,9 @@
 
 #include "compiler/providers/conv_warpgroup/tiles.h"
 #include "compiler/providers/conv_warpgroup_tf32/tiles.h"
+#include "compiler/providers/provider.h"
 #include "compiler/providers/template_provider.h"
 #include "ir/arch.h"
-#include "compiler/providers/provider.h"
 #include "ir/error.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"

@@ -30,7 +30,8 @@ int choose_rows(const Task& task) {
   return 1;
 }
 
-// Loads of an output that is a window's, and its products as a part of one each; an estimate. Nothing: there is no pool.
+// Loads of an output that is a window's, and its products as a part of one each; an estimate. Nothing: there is no
+// pool.
 std::optional<double> loads_of_pool(const ConvShape& shape) {
   constexpr double kProduct = 0.1;
   if (!shape.epilogue.pool) return std::nullopt;

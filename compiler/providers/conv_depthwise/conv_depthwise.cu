@@ -36,9 +36,8 @@ BURIN_DEVICE Values filter_sum(const float* image, u32 channel, i32 top, i32 lef
 }
 
 BURIN_DEVICE Values end_of_pixel(const Values& sum, const Values& residuals, float bias) {
-  const auto end = [&](float value, float more) BURIN_INLINED {
-    return residual() ? end_of_sum(value + bias, more) : apply(value + bias);
-  };
+  const auto end = [&](float value, float more)
+                       BURIN_INLINED { return residual() ? end_of_sum(value + bias, more) : apply(value + bias); };
   return each_value(end, sum, residuals);
 }
 

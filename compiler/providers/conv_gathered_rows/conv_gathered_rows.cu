@@ -52,8 +52,8 @@ BURIN_DEVICE u32 channel_bytes() { return channel_pitch() * octet_bytes(); }
 BURIN_DEVICE u32 sum_warps() { return row_warps() * octet_warps(); }
 
 // Shared memory: what is said of the rows; the panel; the lists, if dead channels are left out; the staged activations,
-// and in their place the sums; then those that the other blocks of the cluster send. Behind sums of splits, or where the
-// activations are, lie the values that windows are made of: for each row of the block those of the tile's pixels.
+// and in their place the sums; then those that the other blocks of the cluster send. Behind sums of splits, or where
+// the activations are, lie the values that windows are made of: for each row of the block those of the tile's pixels.
 BURIN_DEVICE u32 panel_start() { return kSharedStart + to_banks(block_rows() * kRowBytes); }
 BURIN_DEVICE u32 lists_start() { return panel_start() + to_banks(panel_bytes()); }
 BURIN_DEVICE u32 staged_start() { return lists_start() + to_banks(lists_bytes()); }
@@ -334,9 +334,8 @@ BURIN_DEVICE void store_windows(const Tile& tile, float* output) {
     const u32 first_row = row * pool_stride_rows(), first_col = col * pool_stride_cols();
     const u32 first = window_value(block_row, first_row * tile_cols() + first_col);
     const float made = pool_of_window(
-        tile.row + static_cast<i32>(first_row), tile.col + static_cast<i32>(first_col), [&](u32 r, u32 s) BURIN_INLINED {
-          return burin_dev_shared_load(first, (r * tile_cols() + s) * kWordBytes);
-        });
+        tile.row + static_cast<i32>(first_row), tile.col + static_cast<i32>(first_col),
+        [&](u32 r, u32 s) BURIN_INLINED { return burin_dev_shared_load(first, (r * tile_cols() + s) * kWordBytes); });
     const u32 pixel = (tile.out_row + row) * out_cols() + tile.out_col + col;
     burin_dev_global_store(output, bytes_of(channel * out_plane() + pixel), made);
   }

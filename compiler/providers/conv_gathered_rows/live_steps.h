@@ -1,4 +1,5 @@
-// Steps without dead channels: columns of channels that are zero all over the tile are left out, whatever their weights.
+// Steps without dead channels: columns of channels that are zero all over the tile are left out, whatever their
+// weights.
 //
 // A panel's slots, of which a step has so many, are dealt anew once the tile is staged: first those whose channel has a
 // nonzero, in their order, then the others, and as many steps are multiplied as the first ones fill. What fills up the
@@ -14,7 +15,7 @@
 #include "compiler/providers/conv_gathered/steps.h"
 
 constexpr u32 kPlaceUnit = 16, kSlotBits = 16;
-constexpr u32 kMaxRowParts = 16;  // warps of a row of warps
+constexpr u32 kMaxRowParts = 16;        // warps of a row of warps
 constexpr u32 kEmptySlot = 0x80000000;  // of a column's word: no column has the slot
 
 // ---- sizes, all constants
@@ -184,8 +185,7 @@ BURIN_DEVICE void load_live_step(const Lists& lists, u32 row_warp, u32 number, u
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) {
           const u32 part = 2 * half + i / 2, eight = (2 * tile + i % 2) ^ turns[part];
-          weights[i] =
-              burin_dev_shared_load_word(rows[part] + eight * octet_bytes() + lane / 4 * kWordBytes, 0);
+          weights[i] = burin_dev_shared_load_word(rows[part] + eight * octet_bytes() + lane / 4 * kWordBytes, 0);
         }
       } else {
         const u32 eight = (2 * tile + lane / 8 % 2) ^ turns[half];
@@ -200,7 +200,6 @@ template <typename ColumnAt, typename PlaceOf>
 BURIN_DEVICE void multiply_live_steps(const Lists& lists, u32 row_warp, u32 split, u32 lane, ColumnAt column_at,
                                       PlaceOf place_of, Sums& sums) {
   const u32 steps = divide_up(live_slots(lists, row_warp, warps_of_row()), step_slots());
-  const auto load = [&](u32 number, Step& step)
-                        BURIN_INLINED { load_live_step(lists, row_warp, number, lane, step); };
+  const auto load = [&](u32 number, Step& step) BURIN_INLINED { load_live_step(lists, row_warp, number, lane, step); };
   multiply_some(split, steps, split_warps(), load, column_at, place_of, sums);
 }

@@ -38,7 +38,8 @@ int estimate_steps(const RowTiles& tiles, const ConvShape& shape, const LiveColu
 // The share of the input channels that are zero all over a tile.
 double dead_share(const RowTiles& tiles, const ConvShape& shape, const RowColumns& columns) {
   if (tiles.skip_dead == 0 || !columns.zeros) return 0;
-  const int cols = (tiles.tile_octets * kOctetOutputs - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w + 1;
+  const int cols =
+      (tiles.tile_octets * kOctetOutputs - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w + 1;
   const auto values = std::int64_t{std::min(tiles.patch_rows(shape), shape.in_h)} * std::min(cols, shape.in_w);
   return columns.zeros->dead_patches(values, std::int64_t{shape.in_h} * shape.in_w);
 }
@@ -107,7 +108,7 @@ class RowSearch {
   void consider() {
     if (!fits(tiles_, shape_, estimate_steps(tiles_, shape_, columns_.weights), arch_)) return;
     const double us = predict(tiles_, shape_, columns_, batch_, arch_);
-    const std::array<int, 6> kind = {tiles_.warp_tiles, tiles_.row_warps,  tiles_.split_warps,
+    const std::array<int, 6> kind = {tiles_.warp_tiles, tiles_.row_warps, tiles_.split_warps,
                                      tiles_.sparse,     tiles_.skip_dead, tiles_.cluster};
     const auto [place, is_new] = best_.try_emplace(kind);
     if (is_new || us < place->second.us) place->second = {tiles_, us};
@@ -176,8 +177,8 @@ bool has_rows(const ConvShape& shape) {
 bool loads_fours(const RowTiles& tiles, const ConvShape& shape) {
   const Pool pool = shape.epilogue.pool.value_or(Pool{.kernel_h = 1, .kernel_w = 1});
   // Tiles of windows must begin where fours do.
-  const bool begins_with_fours =
-      !shape.epilogue.pool || (tiles.windows(shape).cols * pool.stride_w % kFourCols == 0 && pool.pad.left % kFourCols == 0);
+  const bool begins_with_fours = !shape.epilogue.pool || (tiles.windows(shape).cols * pool.stride_w % kFourCols == 0 &&
+                                                          pool.pad.left % kFourCols == 0);
   return begins_with_fours && shape.stride_w == 1 && shape.in_w % kFourCols == 0 && shape.pad.left <= kFourCols &&
          (shape.kernel_w - 1) * shape.dilation_w - shape.pad.left <= kFourCols;
 }
@@ -186,8 +187,7 @@ bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const A
   const bool warps_in_rows = tiles.tile_octets % tiles.warp_octets == 0 || tiles.warp_octets % tiles.tile_octets == 0;
   return tiles.octets() == tiles.warp_octets * tiles.octet_warps && warps_in_rows &&
          (tiles.skip_dead == 0 || tiles.sparse == 0) && tiles.windows(shape).rows > 0 &&
-         (tiles.cluster == 1 || !shape.epilogue.pool) &&
-         tiles.warp_octets <= kMostWarpOctets &&
+         (tiles.cluster == 1 || !shape.epilogue.pool) && tiles.warp_octets <= kMostWarpOctets &&
          (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMostWarpTiles) &&
          tiles.split_warps <= kMostSplitWarps && tiles.warps() * kWarpSize <= kMostBlockThreads &&
          step_limit <= kMostSteps && tiles.channel_pitch(shape) <= kMostChannelPitch &&
@@ -212,7 +212,8 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const RowColumns& 
   // Clusters that send sums, fitted later, to 67 kernels of 18 layers; of eight it is an estimate. Pairs take no
   // longer.
   constexpr double kFourClocks = 700, kEightClocks = 1100;
-  // To deal the slots anew: barriers and what warps wait for between them; of 32 slots, and of 512 bytes looked through.
+  // To deal the slots anew: barriers and what warps wait for between them; of 32 slots, and of 512 bytes looked
+  // through.
   constexpr double kDeal = 500, kDealMask = 30, kLookThrough = 8;
   const int steps = estimate_steps(tiles, shape, columns.weights);
   const double multiplied = std::ceil(steps * (1 - dead_share(tiles, shape, columns)));
@@ -248,7 +249,8 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const RowColumns& 
   const double meetings = tiles.cluster <= 2 ? 0 : tiles.cluster <= 4 ? kFourClocks : kEightClocks;
   double pooling = 0;
   if (const std::optional<Pool>& pool = shape.epilogue.pool) {
-    pooling = tiles.windows(shape).instructions(*pool) * tiles.block_rows() / (kWarpSize * kSchedulersPerMultiprocessor);
+    pooling =
+        tiles.windows(shape).instructions(*pool) * tiles.block_rows() / (kWarpSize * kSchedulersPerMultiprocessor);
   }
   const double residuals = shape.epilogue.residual ? tiles.block_rows() * tiles.octets() * kResidual / kTileRows : 0;
   const double busy = of_multiprocessor * (multiply + staging + panel + dealing + exchange + pooling + residuals) +

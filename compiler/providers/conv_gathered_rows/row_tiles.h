@@ -27,7 +27,7 @@ struct RowTiles {
   int tile_rows = 1, tile_octets = 1;
   int cluster = 1;
   int sparse = 0;
-  int skip_dead = 0;  // columns of channels that are zero all over the tile
+  int skip_dead = 0;                     // columns of channels that are zero all over the tile
   FactorType factors = FactorType::f16;  // follow from the task
 
   int octet_bytes() const { return kOctetOutputs * bytes_of(factors); }
