@@ -138,7 +138,7 @@ ActivationZeros count_synthetic(const SyntheticZeros& zeros, int channels, int r
 }
 
 void imitate_zeros(const ActivationZeros& zeros, std::span<float> planes, std::int64_t plane, std::uint64_t seed) {
-  // Of channels that are not dead.
+  // Both are shares of the values in channels that are not dead.
   const double living = 1 - zeros.dead_channels;
   const auto of_living = [&](double all) { return living > 0 ? (all - zeros.dead_channels) / living : 1.0; };
   const double share = of_living(zeros.share()), pairs = of_living(zeros.dead[1]);

@@ -21,6 +21,13 @@ double skipping_us(Task task, double share) {
   return least;
 }
 
+// The least time of a provider's kernels that skip nothing.
+double without_zeros_us(const Provider& provider, Task task) {
+  task.zeros.reset();
+  const std::vector<Candidate> made = provider.propose(task, {});
+  return made.empty() ? std::numeric_limits<double>::infinity() : made.front().estimate.us;
+}
+
 }  // namespace
 
 InputZeros skipping_pays_from(const Task& task, const std::vector<KernelOption>& compared) {
@@ -31,7 +38,7 @@ InputZeros skipping_pays_from(const Task& task, const std::vector<KernelOption>&
     const Provider* provider = find_provider(option.provider);
     if (provider == nullptr || provider->needs_zeros()) continue;
     if (option.measured) return result;
-    others = std::min(others, option.us);
+    others = std::min(others, provider->uses_zeros() ? without_zeros_us(*provider, task) : option.us);
   }
   result.compared = std::isfinite(others);
   if (!result.compared || skipping_us(task, 1) >= others) return result;

@@ -87,6 +87,8 @@ class Provider {
   // Whether what its kernels take hangs on the zeros of the input: where Task::zeros does not say them, it is left out
   // unless a person names the provider.
   virtual bool needs_zeros() const { return false; }
+  // Whether it has kernels beside others whose time hangs on them, and proposes these where they are known.
+  virtual bool uses_zeros() const { return false; }
 
   // What its best candidate surely does not exceed, from nothing but sizes; infinity: nothing is known.
   virtual double most_us(const Task&) const { return std::numeric_limits<double>::infinity(); }

@@ -15,17 +15,20 @@ BURIN_DEVICE float mean_of_window(i32 row, i32 col, float sum) {
   return pool_mean(sum, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
 }
 
-constexpr i32 kMostUnrolledPixels = 256;  // of a window
+BURIN_DEVICE bool has_few_pixels() {
+  constexpr i32 kMostUnrolledPixels = 256;
+  return pool_rows() * pool_cols() <= kMostUnrolledPixels;
+}
 
-// visit(r, s, whether it lies inside the image) for each position of the window.
+// visit(r, s, whether it lies inside the image) for each position of the window, in a loop if it is not unrolled.
 template <typename Visit>
-BURIN_DEVICE void for_each_pixel_of_window(i32 row, i32 col, Visit visit) {
+BURIN_DEVICE void for_each_pixel_of_window(i32 row, i32 col, Visit visit, bool unrolled = has_few_pixels()) {
   const auto visit_at = [&](u32 r, u32 s) BURIN_INLINED {
     const bool inside = (!windows_leave_rows() && !windows_leave_cols()) ||
                         is_pixel(row + static_cast<i32>(r), col + static_cast<i32>(s));
     visit(r, s, inside);
   };
-  if (pool_rows() * pool_cols() <= kMostUnrolledPixels) {
+  if (unrolled) {
 #pragma unroll
     for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
 #pragma unroll

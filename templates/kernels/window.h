@@ -6,13 +6,14 @@
 
 constexpr i32 kMaxThreadRows = 4;
 
-// No window reaches beyond the image; with `computed` rows, counting those that a thread computes beyond the last.
+// No window of so many rows, or columns, of outputs reaches beyond the image; of rows a thread may compute some beyond
+// the last.
 BURIN_DEVICE bool inside_rows(i32 computed) {
   return pad_top() == 0 && (computed - 1) * stride_rows() + (kernel_rows() - 1) * dilation_rows() < in_rows();
 }
 BURIN_DEVICE i32 computed_rows() { return divide_up(out_rows(), thread_rows()) * thread_rows(); }
-BURIN_DEVICE bool inside_cols() {
-  return pad_left() == 0 && (out_cols() - 1) * stride_cols() + (kernel_cols() - 1) * dilation_cols() < in_cols();
+BURIN_DEVICE bool inside_cols(i32 computed) {
+  return pad_left() == 0 && (computed - 1) * stride_cols() + (kernel_cols() - 1) * dilation_cols() < in_cols();
 }
 
 struct WindowItem {

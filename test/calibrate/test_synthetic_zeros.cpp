@@ -91,6 +91,13 @@ TEST_CASE("synthetic zeros: pairs are imitated") {
   const ActivationZeros made = counted(values);
   CHECK(made.share() == Approx(0.6).margin(0.02));
   CHECK(made.dead[1] == Approx(0.5).margin(0.02));
+  const ActivationZeros with_dead{{0.6, 0.5, 0.4, 0.3}, 0.25};
+  std::vector<float> some_dead(400 * kPlane, 1.0F);
+  imitate_zeros(with_dead, some_dead, kPlane, 3);
+  const ActivationZeros counted_dead = counted(some_dead);
+  CHECK(counted_dead.dead_channels == Approx(0.25).margin(0.05));
+  CHECK(counted_dead.share() == Approx(0.6).margin(0.03));
+  CHECK(counted_dead.dead[1] == Approx(0.5).margin(0.03));
   for (const double share : {0.0, 1.0}) {
     std::vector<float> all(kPlane, 1.0F);
     imitate_zeros({{share, share, share, share}}, all, kPlane, 1);

@@ -210,7 +210,7 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
   return z ^ (z >> 32);
 }
 
-// And what follows it.
+// The convolution alone is left, without what follows its pool.
 void remove_pool(ConvLayer& layer) {
   layer.shape.epilogue.pool.reset();
   layer.shape.epilogue.then.reset();

@@ -5,9 +5,9 @@
                           [--batch 1] [--option OPTION ...] [--samples 30] [--budget S] [--json FILE] [--continue] [--markdown]
 
 Layers of make_layers.py are compiled once as they are, and once for each share of --dead without so many of their input
-channels. So nothing looks for these, loads them or branches around them, and the kernel is chosen for what is left. So no kernel of these kinds that finds out at run time which channels are
-dead can be faster, and time without dead channels over that time bounds what it gains over the zeros of the weights alone.
-Times are those of `burin bench`, cold and chained.
+channels: nothing looks for these, loads them or branches around them, and the kernel is chosen for what is left. So no kernel
+of these kinds that finds out at run time which channels are dead can be faster, and time with all channels over that time
+bounds what it gains over the zeros of the weights alone. Times are those of `burin bench`, cold and chained.
 
 All layers of a share go into one file. What fails has its fault in its row, and the others go on. Rows are written to --json
 after each share; --continue leaves out those that it has. The exit code is 1 where one failed or was not begun.
@@ -46,7 +46,8 @@ def make_weights(options, dead):
 
 
 def about(options):
-    return {"sparsity": options.sparsity, "precision": options.precision, "options": " ".join(options.option)}
+    return {"sparsity": options.sparsity, "precision": options.precision, "options": " ".join(options.option),
+            "batches": options.batch, "layers": ",".join(options.layers), "arch": options.arch, "samples": options.samples}
 
 
 def measure_share(options, dead):
@@ -59,22 +60,22 @@ def measure_share(options, dead):
     call(options, [options.burin, "bench", str(package), "--device", options.device, "--samples", str(options.samples), "-q",
                    "--json", str(measured)])
     return [{"layer": row["layer"], "batch": row["batch"], "kernel": row["symbol"].removeprefix("burin_"),
-             **{figure: row[figure]["median_us"] for figure in ("cold", "chained") if figure in row}, "fault": ""}
+             **{figure: row[figure]["median_us"] for figure in ("cold", "chained")}, "fault": ""}
             for row in json.loads(measured.read_text())["rows"]]
 
 
 def cells_of(rows):
     """A line for each layer and batch: the times of all shares, and the first share's over each other one's."""
     shares = list(dict.fromkeys(row["dead"] for row in rows))
-    heads = ["layer", "batch", "zeros", "precision", *(f"{share} dead us" for share in shares), *(f"gain {share}" for share in shares[1:]),
+    heads = ["layer", "batch", "zeros", "precision", "options", *(f"{share} dead us" for share in shares), *(f"gain {share}" for share in shares[1:]),
              *(f"chained {share}" for share in shares[1:])]
     found = {}
     for row in rows:
         if not row["fault"]:
             found.setdefault((row["layer"], row["batch"], row["sparsity"], row["precision"], row["options"]), {})[row["dead"]] = row
     cells = []
-    for (layer, batch, sparsity, precision, _), by_share in found.items():
-        cells.append([layer, str(batch), sparsity, precision,
+    for (layer, batch, sparsity, precision, options), by_share in found.items():
+        cells.append([layer, str(batch), sparsity, precision, options or "none",
                       *(microseconds(by_share.get(share, {}).get("cold")) for share in shares),
                       *(ratio_text(gain(by_share, shares[0], share, figure))
                         for figure in ("cold", "chained") for share in shares[1:])])
@@ -87,23 +88,25 @@ def gain(by_share, first, share, figure):
 
 
 def means(rows):
-    heads, groups = ["batch", "zeros", "precision", "dead", "layers", "gain, geometric mean", "least", "most"], {}
-    firsts = {}
-    for row in rows:
-        if row["fault"]:
-            continue
-        key = (row["layer"], row["batch"], row["sparsity"], row["precision"], row["options"])
-        first = firsts.setdefault(key, row)
-        if first is not row:
-            groups.setdefault((row["batch"], row["sparsity"], row["precision"], row["dead"]), []).append(first["cold"] / row["cold"])
+    """Of layers that were measured with all channels, which the first share is."""
+    heads = ["batch", "zeros", "precision", "options", "dead", "layers", "gain, geometric mean", "least", "most"]
+    right = [row for row in rows if not row["fault"] and "cold" in row]
+    of_layer = lambda row: (row["layer"], row["batch"], row["sparsity"], row["precision"], row["options"])
+    firsts = {of_layer(row): row for row in right if row["dead"] == rows[0]["dead"]}
+    groups = {}
+    for row in right:
+        first = firsts.get(of_layer(row))
+        if first and first is not row:
+            group = (row["batch"], row["sparsity"], row["precision"], row["options"] or "none", row["dead"])
+            groups.setdefault(group, []).append(first["cold"] / row["cold"])
     return heads, [[*map(str, key), str(len(gains)), ratio_text(geometric_mean(gains)), ratio_text(min(gains)), ratio_text(max(gains))]
                    for key, gains in groups.items()]
 
 
 def report(document, markdown=False):
     rows = document["rows"]
-    text = (measured_rows.table(*cells_of(rows), {"layer", "precision"}, markdown) + "\n\n"
-            + measured_rows.table(*means(rows), {"precision"}, markdown))
+    text = (measured_rows.table(*cells_of(rows), {"layer", "precision", "options"}, markdown) + "\n\n"
+            + measured_rows.table(*means(rows), {"precision", "options"}, markdown))
     return "\n".join([text, *(f"FAILED: {row['dead']} dead, {row['precision']}: {row['fault']}" for row in rows if row["fault"])])
 
 
@@ -140,9 +143,9 @@ def main():
     options = parse_arguments()
     options.out.mkdir(parents=True, exist_ok=True)
     document, started, left = measured_rows.begin_document(options), time.monotonic(), []
-    done = {(row["dead"], row["sparsity"], row["precision"], row["options"], row["asked"]) for row in document["rows"]}
+    done = {tuple(row[name] for name in ("dead", *about(options))) for row in document["rows"]}
     for dead in options.dead:
-        own = {"dead": dead, **about(options), "asked": options.batch}
+        own = {"dead": dead, **about(options)}
         if tuple(own.values()) in done:
             continue
         if options.budget is not None and time.monotonic() - started > options.budget:

@@ -4,10 +4,10 @@
     make_layers.py OUT.safetensors --set anchors --sparsity 0.91 [--seed N] [--layer GLOB] [--dead-channels 0.3]
     make_layers.py OUT.safetensors --from WEIGHTS.safetensors --sparsity 0.95 [--layer GLOB]
 
-With --set: seeded random patterns and values; with --dead-channels without this share of the input channels and their weights:
-what is left to do for a kernel that knows beforehand which channels of its input are zero. With --from: the weights of that file, of each layer the smallest set to
-zero; geometry, biases and the other metadata stay. Of each layer exactly round(weights * (1 - sparsity)) weights are not
-zero, before channels are left out. The same arguments give the same bytes.
+With --set: seeded random patterns and values; with --dead-channels without this share of the input channels and their
+weights: what is left to do for a kernel that knows beforehand which channels of its input are zero. With --from: the weights of
+that file, of each layer the smallest set to zero; geometry, biases and the other metadata stay. Of each layer exactly
+round(weights * (1 - sparsity)) weights are not zero, before channels are left out. The same arguments give the same bytes.
 """
 import argparse
 import array
@@ -96,7 +96,8 @@ def make_set(name, sparsity, seed, glob, dead_share):
         weight = layer["name"] + ".weight"
         tensors[weight] = without_channels(layer, random_weights(layer, sparsity, seed), dead_share, seed)
         geometry[layer["name"]] = {"weight": weight, **layer["geometry"]}
-    metadata = {"source": f"make_layers.py --set {name} --sparsity {float(sparsity)} --seed {seed}"}
+    dead = f" --dead-channels {float(dead_share)}" if dead_share else ""
+    metadata = {"source": f"make_layers.py --set {name} --sparsity {float(sparsity)} --seed {seed}{dead}"}
     return tensors, geometry, metadata
 
 
@@ -185,6 +186,8 @@ def main():
                         help="of --set: the share of the input channels that is left out (default 0)")
     parser.add_argument("--layer", metavar="GLOB", default="*", help="only layers whose name matches")
     options = parser.parse_args()
+    if options.weights and options.dead_channels:
+        parser.error("--dead-channels is for --set")
     try:
         if options.set:
             tensors, geometry, metadata = make_set(options.set, options.sparsity, options.seed, options.layer,

@@ -6,9 +6,8 @@
 //   burin_random_layers --seed 1 --only 4711 --verbose   # one of them again
 //   burin_random_layers --precision fp16x2               # the same layers, all in one precision
 //   burin_random_layers --precision tf32                 # the same, of conv_gathered_rows and kernels of warpgroups
-//   burin_random_layers --zero-skip                      # with zeros, in fp32 or on tensor cores, and kernels that
-//   skip them burin_random_layers --transformed                    # others in fp32, with kernels of conv_winograd and
-//   conv_fft
+//   burin_random_layers --zero-skip                      # with zeros in the input, and kernels that skip them
+//   burin_random_layers --transformed                    # others in fp32, with kernels of conv_winograd and conv_fft
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <condition_variable>

@@ -61,8 +61,8 @@ class Runs(ToolCase):
         right = [row for row in document["rows"] if not row["fault"]]
         self.assertEqual(len(right), 2 * 2 * 2)
         self.assertEqual({row["cold"] for row in right}, {512, 256, 1024})
-        self.assertRegex(result.stdout, r"1x1\.512-512\.14 +1 +0\.98 +tf32 +512\.0 +256\.0 +- +2\.00 +- +2\.00 +-")
-        self.assertRegex(result.stdout, r"32 +0\.98 +tf32 +0\.5 +2 +2\.00 +2\.00 +2\.00")
+        self.assertRegex(result.stdout, r"1x1\.512-512\.14 +1 +0\.98 +tf32 +--layout=n4c8hw +512\.0 +256\.0 +- +2\.00 +- +2\.00 +-")
+        self.assertRegex(result.stdout, r"32 +0\.98 +tf32 +--layout=n4c8hw +0\.5 +2 +2\.00 +2\.00 +2\.00")
         self.assertIn("FAILED: 0.8 dead, tf32: exit code 1: burin: error: no plan serves it", result.stdout)
         self.assertIn("--activation relu -q --layout=n4c8hw", result.stderr)
 
@@ -72,10 +72,14 @@ class Runs(ToolCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stderr.count(" compile "), 1)
         self.assertTrue(all(math.isclose(row["cold"], 2 * row["chained"]) for row in document["rows"]))
-        self.assertIn("| 1x1.1024-256.14 | 1 | 0.98 | fp32 | 1024.0 | 512.0 | 2.00 | 2.00 |", result.stdout)
+        self.assertIn("| 1x1.1024-256.14 | 1 | 0.98 | fp32 | none | 1024.0 | 512.0 | 2.00 | 2.00 |", result.stdout)
         late, _ = self.run_it("--dead", "0,0.5,0.6", "--continue", "--budget", "-1")
         self.assertEqual(late.returncode, 1)
         self.assertIn("not begun: 0.6", late.stdout)
+
+    def test_nothing_is_compared_with_a_share_that_failed(self):
+        result, _ = self.run_it("--dead", "0.8,0,0.5")
+        self.assertNotIn("2.00", result.stdout)
 
     def test_bad_layers(self):
         result, _ = self.run_it("--layers", "anchors:9x9.1-1.1")

@@ -75,6 +75,56 @@ TEST_CASE("depthwise: pools of halves side by side, with what fills up channels 
   }
 }
 
+TEST_CASE("depthwise: pools of random shapes, with padding on one side alone") {
+  Random random(41);
+  int checked = 0, right_only = 0;
+  for (int i = 0; i < 120; ++i) {
+    const int kernel = random.integer(1, 4);
+    ConvLayer layer = depthwise_layer(random.integer(2, 6), random.integer(1, 2), kernel, random.integer(6, 11));
+    ConvShape& shape = layer.shape;
+    const auto pad = [&] { return random.chance(0.5) ? 0 : random.integer(0, kernel); };
+    shape.pad = {pad(), pad(), pad(), pad()};
+    shape.stride_h = random.integer(1, 3);
+    shape.stride_w = random.integer(1, 3);
+    shape.dilation_w = random.integer(1, 2);
+    shape.epilogue.pool = random_pool(random);
+    add_residual(shape, random);
+    shape.epilogue.residual_last = false;
+    if (!verify(shape).empty()) continue;
+    INFO("shape " << i << ": " << describe(shape));
+    CHECK(check_depthwise(layer) == "");
+    ++checked;
+    right_only += shape.pad.left == 0 && shape.pad.right > 0;
+  }
+  CHECK(checked > 40);
+  CHECK(right_only > 5);
+}
+
+TEST_CASE("depthwise: a stride of two as TensorFlow pads it, before a pool") {
+  ConvLayer layer = depthwise_layer(4, 1, 3, 8);
+  layer.shape.in_w = 8;
+  layer.shape.pad = {0, 1, 0, 1};
+  for (const int stride : {1, 2}) {
+    layer.shape.stride_h = layer.shape.stride_w = stride;
+    for (const Pool& pool : {window_of(PoolKind::max, 2, 2), window_of(PoolKind::max, 3, 2)}) {
+      layer.shape.epilogue.pool = pool;
+      INFO(describe(layer.shape));
+      CHECK(check_depthwise(layer) == "");
+    }
+  }
+}
+
+TEST_CASE("depthwise: windows that are too large for one thread are left to others, and large ones take longer") {
+  ConvLayer layer = depthwise_layer(32, 1, 3, 40);
+  const auto us = [&](int size) {
+    layer.shape.epilogue.pool = window_of(PoolKind::average, size, size);
+    return plans_with(kDepthwiseName, layer, "", {}).front().estimate.us;
+  };
+  CHECK(us(8) > us(2));
+  layer.shape.epilogue.pool = window_of(PoolKind::average, 9, 9);
+  CHECK(plans_with(kDepthwiseName, layer, "", {}).empty());
+}
+
 TEST_CASE("depthwise: no thread has several outputs behind a pool") {
   ConvLayer layer = depthwise_layer(8, 1, 3, 40);
   layer.shape.epilogue.pool = window_of(PoolKind::max, 2, 2);

@@ -1,7 +1,7 @@
 // Convolution of each channel by itself, weights as data.
 #include <algorithm>
 #include <bit>
-#include <optional>
+#include <cmath>
 
 #include "compiler/providers/template_provider.h"
 #include "ir/saturate.h"
@@ -11,6 +11,9 @@ namespace {
 
 constexpr int kMaxTaps = 49, kMaxThreadRows = 4;  // conv_depthwise.cu
 constexpr int kMostUnrolledProducts = 150;        // conv_depthwise.cu
+constexpr int kMostWindowPixels = 64;             // that one thread computes
+constexpr double kWaitingThreads = 1024;          // of a multiprocessor, with large windows
+constexpr double kPlaceValues = 8;                // of images or channels side by side
 constexpr int kLargeFilter = 25;                  // positions of a filter; more are many
 
 // A thread has as many outputs that share rows of the input as leave all multiprocessors full.
@@ -30,19 +33,28 @@ int choose_rows(const Task& task) {
   return 1;
 }
 
-// Loads of an output that is a window's, and its products as a part of one each; an estimate. Nothing: there is no
-// pool.
-std::optional<double> loads_of_pool(const ConvShape& shape) {
-  constexpr double kProduct = 0.1;
-  if (!shape.epilogue.pool) return std::nullopt;
-  const Pool& pool = *shape.epilogue.pool;
-  const int taps = shape.kernel_h * shape.kernel_w, pixels = pool.kernel_h * pool.kernel_w;
-  const bool unrolled = taps * pixels <= kMostUnrolledProducts && shape.dilation_h == 1 && shape.dilation_w == 1;
-  const double rows = (pool.kernel_h - 1) * shape.stride_h + shape.kernel_h;
-  const double cols = (pool.kernel_w - 1) * shape.stride_w + shape.kernel_w;
-  const double loads = unrolled ? rows * cols : double{1} * taps * pixels;
-  return loads + kProduct * taps * pixels;
+bool has_small_window(const ConvShape& shape) {
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  return std::int64_t{pool.kernel_h} * pool.kernel_w <= kMostWindowPixels;
 }
+
+// What a thread does for the window of a pool, by estimates.
+struct WindowWork {
+  double loads = 0;    // products count as a part of a load each
+  double waiting = 0;  // clocks that no other work of the thread hides
+
+  explicit WindowWork(const ConvShape& shape) {
+    constexpr double kProduct = 0.1, kWaitOfPixel = 400;
+    const Pool& pool = *shape.epilogue.pool;
+    const int taps = shape.kernel_h * shape.kernel_w, pixels = pool.kernel_h * pool.kernel_w;
+    const bool unrolled = taps * pixels <= kMostUnrolledProducts;
+    const bool shares = unrolled && shape.dilation_h == 1 && shape.dilation_w == 1;
+    const double rows = (pool.kernel_h - 1) * shape.stride_h + shape.kernel_h;
+    const double cols = (pool.kernel_w - 1) * shape.stride_w + shape.kernel_w;
+    loads = (shares ? rows * cols : double{1} * taps * pixels) + kProduct * taps * pixels;
+    waiting = unrolled ? 0 : kWaitOfPixel * pixels;
+  }
+};
 
 // Words of a channel: its weights, then its bias.
 std::int64_t pitch_of(const ConvShape& shape) {
@@ -98,11 +110,18 @@ class ConvDepthwiseProvider : public TemplateProvider {
     const int rows = plan.integers.at("thread_rows");
     const double outputs = static_cast<double>(shape.output_elements()) * task.batch;
     const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
-    const double loads = outputs * loads_of_pool(shape).value_or(rows_read * shape.kernel_w / rows);
-    return launch_time_us({.busy_us = clocks_us(loads / (loads_per_clock * arch.multiprocessors), arch),
-                           .activation_bytes = kTransferLoss * activation_bytes(task),
-                           .uncovered = {}},
-                          arch);
+    double loads = outputs * rows_read * shape.kernel_w / rows, waiting = 0;
+    if (shape.epilogue.pool) {
+      const WindowWork work(shape);
+      loads = outputs * work.loads;
+      // Threads that a multiprocessor has at once wait together.
+      const double places = outputs / (place_words(task) == 1 ? 1 : kPlaceValues);
+      waiting = work.waiting * std::ceil(places / (arch.multiprocessors * kWaitingThreads));
+    }
+    const double busy = loads / (loads_per_clock * arch.multiprocessors) + waiting;
+    return launch_time_us(
+        {.busy_us = clocks_us(busy, arch), .activation_bytes = kTransferLoss * activation_bytes(task), .uncovered = {}},
+        arch);
   }
   bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
@@ -110,7 +129,7 @@ class ConvDepthwiseProvider : public TemplateProvider {
       return false;
     const ConvShape& shape = task.layer->shape;
     return shape.groups > 1 && shape.channels_per_group() == 1 && shape.kernel_h * shape.kernel_w <= kMaxTaps &&
-           !shape.epilogue.filters();
+           has_small_window(shape) && !shape.epilogue.filters();
   }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
     const int rows = chosen.integers.at("thread_rows");

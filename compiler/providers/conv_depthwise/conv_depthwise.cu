@@ -18,9 +18,11 @@ BURIN_DEVICE i32 taps() { return kernel_rows() * kernel_cols(); }
 BURIN_DEVICE bool reads_inside_rows() {
   return pools() ? !windows_leave_rows() && inside_rows(conv_rows()) : inside_rows(computed_rows());
 }
-BURIN_DEVICE bool reads_inside_cols() { return !(pools() && windows_leave_cols()) && inside_cols(); }
+BURIN_DEVICE bool reads_inside_cols() {
+  return pools() ? !windows_leave_cols() && inside_cols(conv_cols()) : inside_cols(out_cols());
+}
 
-// Of a pixel whose filter begins at (top, left). Neighbours share positions, which the compiler loads once.
+// The sums of a pixel whose filter begins at (top, left). Neighbours share positions, which the compiler loads once.
 BURIN_DEVICE Values filter_sum(const float* image, u32 channel, i32 top, i32 left, const float* filter) {
   Values sum = same_values(0);
 #pragma unroll
@@ -48,9 +50,8 @@ BURIN_DEVICE Values pooled(const float* image, const float* added, u32 channel, 
   const i32 first_row = static_cast<i32>(item.first_row) * pool_stride_rows() - pool_pad_top();
   const i32 first_col = static_cast<i32>(item.col) * pool_stride_cols() - pool_pad_left();
   Values result = same_values(pool_start(pool_averages()));
-  const auto visit = [&](i32 r, i32 s) BURIN_INLINED {
-    const i32 row = first_row + r, col = first_col + s;
-    const bool inside = (!windows_leave_rows() && !windows_leave_cols()) || is_pixel(row, col);
+  const auto visit = [&](u32 r, u32 s, bool inside) BURIN_INLINED {
+    const i32 row = first_row + static_cast<i32>(r), col = first_col + static_cast<i32>(s);
     Values residuals = same_values(0);
     if (residual()) {
       const u32 pixel = nearest(row, conv_rows()) * conv_cols() + nearest(col, conv_cols());
@@ -62,16 +63,7 @@ BURIN_DEVICE Values pooled(const float* image, const float* added, u32 channel, 
                           BURIN_INLINED { return pool_with(pool_averages(), before, value, inside); };
     result = each_value(with, result, end_of_pixel(sum, residuals, filter[taps()]));
   };
-  if (pool_rows() * pool_cols() * taps() <= kMostUnrolledProducts) {
-#pragma unroll
-    for (i32 r = 0; r < pool_rows(); ++r) {
-#pragma unroll
-      for (i32 s = 0; s < pool_cols(); ++s) visit(r, s);
-    }
-  } else {
-#pragma nounroll
-    for (i32 i = 0; i < pool_rows() * pool_cols(); ++i) visit(i / pool_cols(), i % pool_cols());
-  }
+  for_each_pixel_of_window(first_row, first_col, visit, pool_rows() * pool_cols() * taps() <= kMostUnrolledProducts);
   return each_value([&](float value) BURIN_INLINED { return end_of_window(first_row, first_col, value); }, result);
 }
 

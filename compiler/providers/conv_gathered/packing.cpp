@@ -429,13 +429,14 @@ class StepEncoder {
                          position % layer_.shape.kernel_w);
   }
 
-  ElementType element() const { return factors_ == FactorType::f16 ? ElementType::f16 : ElementType::bf16; }
-
-  // Of a row, in so many slots as a word has values.
-  std::uint32_t word_of(int row, std::span<const int> slots) const {
-    const float first = weight(row, slots.front());
+  // One value in TF32, else two.
+  std::uint32_t word_of_values(float first, float second) const {
     if (factors_ == FactorType::tf32) return std::bit_cast<std::uint32_t>(rounded(factors_, first));
-    return half_word(element(), first, weight(row, slots.back()));
+    return half_word(factors_ == FactorType::f16 ? ElementType::f16 : ElementType::bf16, first, second);
+  }
+  // The weights of a row, in so many slots as a word has values.
+  std::uint32_t word_of(int row, std::span<const int> slots) const {
+    return word_of_values(weight(row, slots.front()), weight(row, slots.back()));
   }
 
   void add_tile(int tile) {
@@ -456,13 +457,10 @@ class StepEncoder {
     const int values = packing_.word_values();
     for (int place = 0; place < packing_.column_eights(); ++place) {
       const int first = (place ^ packing_.turn_of(slot)) * 8;
-      for (int row = first; row < first + 8; row += values) words_.push_back(word_of_rows(row, slot));
+      for (int row = first; row < first + 8; row += values) {
+        words_.push_back(word_of_values(weight(row, slot), weight(row + values - 1, slot)));
+      }
     }
-  }
-  std::uint32_t word_of_rows(int row, int slot) const {
-    const float first = weight(row, slot);
-    if (factors_ == FactorType::tf32) return std::bit_cast<std::uint32_t>(rounded(factors_, first));
-    return half_word(element(), first, weight(row + 1, slot));
   }
 
   // The slots that a row stores of columns side by side, half of them, in their order.
@@ -528,7 +526,8 @@ class StepEncoder {
   // A slot without a column reads one of the chunk's own that lies in a bank that no other slot of its eight, or of its
   // four, reads.
   std::vector<std::uint32_t> column_words() const {
-    constexpr std::uint32_t kMark = 0x80000000;  // it lies in the chunk before; by column, the slot has no column
+    constexpr std::uint32_t kCarried = 0x80000000;    // it lies in the chunk before
+    constexpr std::uint32_t kEmptySlot = 0x80000000;  // by column, where nothing is carried: the slot has no column
     const auto banks = static_cast<std::size_t>(packing_.octet_banks());
     const ConvShape& shape = layer_.shape;
     const int begin = chunk_ * packing_.chunk_channels * filter_positions(shape);
@@ -551,8 +550,9 @@ class StepEncoder {
           taken[bank(filling)] = true;
         }
         const auto byte = static_cast<std::uint32_t>(place(chosen) * packing_.octet_bytes());
-        const bool marked = packing_.by_column ? column == kNoColumn : chunk_of(shape, packing_, chosen) != chunk_;
-        words.push_back(marked ? byte | kMark : byte);
+        const std::uint32_t carried = chunk_of(shape, packing_, chosen) == chunk_ ? 0 : kCarried;
+        const std::uint32_t empty = packing_.by_column && column == kNoColumn ? kEmptySlot : 0;
+        words.push_back(byte | carried | empty);
       }
     }
     return words;

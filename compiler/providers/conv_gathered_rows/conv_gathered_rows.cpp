@@ -27,6 +27,8 @@ class ConvGatheredRowsProvider : public TemplateProvider {
  public:
   ConvGatheredRowsProvider() : TemplateProvider("conv_gathered_rows") {}
 
+  bool uses_zeros() const override { return true; }
+
  protected:
   bool can(const Task& task) const override {
     constexpr int kLeastCompute = 90;  // bulk copies

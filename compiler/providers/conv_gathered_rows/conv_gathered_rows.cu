@@ -264,6 +264,11 @@ BURIN_DEVICE u32 place_of(u32 octet) {
 struct Place {
   u32 sums, tile, octet, lane;  // of the warps with sums, and within its own
 };
+BURIN_DEVICE SplitSums split_sums() {
+  return {staged_start(), staged_start() + split_channels() * channel_bytes(), sum_warps(),
+          static_cast<u32>(warp_tiles() * warp_octets())};
+}
+
 // A sum: its number among the lane's, its channel's bias, whether it is a pixel of the image, then which word of that,
 // and which row and pixel of the block.
 struct Pixel {
@@ -309,10 +314,6 @@ BURIN_DEVICE void begin_sums(const Tile& tile, const Warp& warp, const float* ot
 }
 
 // ---- windows
-BURIN_DEVICE SplitSums split_sums() {
-  return {staged_start(), staged_start() + split_channels() * channel_bytes(), sum_warps(),
-          static_cast<u32>(warp_tiles() * warp_octets())};
-}
 BURIN_DEVICE u32 windows_start() {
   return split_warps() == 1 ? staged_start() : staged_start() + split_warps() * part_bytes(split_sums());
 }

@@ -135,7 +135,7 @@ BURIN_DEVICE void deal_slots(const Lists& lists, const RowWarp& warp) {
   }
 }
 
-// Of the tile that is staged, with all threads of the block; behind a barrier, which it ends with, too.
+// All threads of the block call it behind a barrier, when the tile is staged; it ends with one.
 BURIN_DEVICE void deal(const Lists& lists, const RowWarp& warp, u32 channels) {
   find_live_channels(lists, channels);
   burin_dev_barrier();
@@ -165,7 +165,7 @@ BURIN_DEVICE void load_live_step(const Lists& lists, u32 row_warp, u32 number, u
 #pragma unroll
   for (u32 part = 0; part < kStepParts; ++part) {
     if (!is_tf32() && part >= 2) continue;
-    // Of words: slots of columns that the lane reads; of halves: the slot whose rows the lane says where they are.
+    // Words are those of columns that the lane reads; of halves the lane says where the rows of a slot are.
     const u32 of_step = is_tf32() ? 4 * part + lane % 4 : 16 * part + lane % 8 + lane / 16 * 8;
     const u32 slot = burin_dev_shared_load_word(first + of_step * kWordBytes, 0);
     if (is_tf32()) step.columns[part] = slot >> kSlotBits << 4;

@@ -83,7 +83,11 @@ class RowSearch {
   };
 
   void try_octets() {
-    const int across = static_cast<int>(ceil_div(shape_.conv_w(), kOctetOutputs));
+    // What all windows read: with padding that may be more than there is.
+    const Pool pool = shape_.epilogue.pool.value_or(Pool{});
+    const WindowTile all_windows = WindowTile::all_of(shape_);
+    const std::int64_t across = ceil_div(all_windows.pixel_cols(pool), kOctetOutputs);
+    const std::int64_t down = all_windows.pixel_rows(pool);
     for (int octets = 1; octets <= kMostWarpOctets; ++octets) {
       for (const int warps : {1, 2, 3, 4, 6, 7, 8}) {
         tiles_.warp_octets = octets;
@@ -93,7 +97,7 @@ class RowSearch {
           if (all % cols != 0 || (cols % octets != 0 && octets % cols != 0)) continue;
           const int rows = all / cols;
           // Half of it would do.
-          if ((cols > 1 && cols / 2 >= across) || (rows > 1 && rows / 2 >= shape_.conv_h())) continue;
+          if ((cols > 1 && cols / 2 >= across) || (rows > 1 && rows / 2 >= down)) continue;
           tiles_.tile_rows = rows;
           tiles_.tile_octets = cols;
           for (const int splits : {1, 2, 4, 8, kMostSplitWarps}) {
@@ -119,7 +123,7 @@ class RowSearch {
   int batch_;
   const ArchSpec& arch_;
   RowTiles tiles_;
-  // Of each kind: tiles and warps of rows, splits, whether sparse, whether dead channels are skipped, the cluster.
+  // A kind has its tiles and warps of rows, its splits, whether it is sparse or skips dead channels, and its cluster.
   std::map<std::array<int, 6>, Found> best_;
 };
 
@@ -175,10 +179,10 @@ bool has_rows(const ConvShape& shape) {
 }
 
 bool loads_fours(const RowTiles& tiles, const ConvShape& shape) {
-  const Pool pool = shape.epilogue.pool.value_or(Pool{.kernel_h = 1, .kernel_w = 1});
   // Tiles of windows must begin where fours do.
-  const bool begins_with_fours = !shape.epilogue.pool || (tiles.windows(shape).cols * pool.stride_w % kFourCols == 0 &&
-                                                          pool.pad.left % kFourCols == 0);
+  const std::optional<Pool>& pool = shape.epilogue.pool;
+  const bool begins_with_fours =
+      !pool || (tiles.windows(shape).cols * pool->stride_w % kFourCols == 0 && pool->pad.left % kFourCols == 0);
   return begins_with_fours && shape.stride_w == 1 && shape.in_w % kFourCols == 0 && shape.pad.left <= kFourCols &&
          (shape.kernel_w - 1) * shape.dilation_w - shape.pad.left <= kFourCols;
 }

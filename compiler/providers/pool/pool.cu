@@ -14,9 +14,9 @@ BURIN_DEVICE float mean_of(float sum, i32 top, i32 left) {
   const bool all_rows = inside_rows(out_rows()) || (count_padding() && (out_rows() - 1) * stride_rows() - pad_top() +
                                                                                (kernel_rows() - 1) * dilation_rows() <
                                                                            in_rows() + pad_bottom());
-  const bool all_cols = inside_cols() || (count_padding() && (out_cols() - 1) * stride_cols() - pad_left() +
-                                                                     (kernel_cols() - 1) * dilation_cols() <
-                                                                 in_cols() + pad_right());
+  const bool all_cols = inside_cols(out_cols()) || (count_padding() && (out_cols() - 1) * stride_cols() - pad_left() +
+                                                                               (kernel_cols() - 1) * dilation_cols() <
+                                                                           in_cols() + pad_right());
   const WindowAxis rows = {top, kernel_rows(), dilation_rows(), in_rows(), pad_bottom()};
   const WindowAxis cols = {left, kernel_cols(), dilation_cols(), in_cols(), pad_right()};
   return pool_mean(sum, rows, cols, count_padding(), all_rows, all_cols);
@@ -32,7 +32,7 @@ BURIN_DEVICE Values with_row(const float* image, const WindowItem& item, i32 top
 #pragma unroll
   for (i32 s = 0; s < kernel_cols(); ++s) {
     const i32 x = left + s * dilation_cols();
-    const i32 col = inside_cols() ? x : nearest(x, in_cols());
+    const i32 col = inside_cols(out_cols()) ? x : nearest(x, in_cols());
     const Values values = values_at(image, item.channel, row, col);
     result = with_values(result, values, row == y && col == x);
   }
