@@ -301,7 +301,9 @@ TEST_CASE("networks_in_tf32_keep_floats_between_layers_whatever_the_batch") {
                 {"--batch", "1,8", "--precision", "tf32,conv3=fp32", "--kernels", "conv2=gathered_rows"});
   const burin::Package package = burin::read_package(folder / "p.burin");
   int rounding = 0, in_lines = 0;
+  std::string kernels;
   for (const burin::Kernel& kernel : package.manifest.kernels) {
+    kernels += fmt::format("{} {} batch {}\n", kernel.op, kernel.plan_short, kernel.planned_batch);
     CHECK(kernel.precision == "fp32");
     const bool of_warpgroups = kernel.plan_short.starts_with("conv_warpgroup_tf32 tf32, ");
     const bool rounds = kernel.plan_short.starts_with("conv_gathered_rows tf32, ");
@@ -314,7 +316,8 @@ TEST_CASE("networks_in_tf32_keep_floats_between_layers_whatever_the_batch") {
     CHECK(kernel.form.output().format() == burin::TensorFormat{burin::ElementType::f32, burin::TensorLayout::n4c8hw});
     ++in_lines;
   }
-  CHECK(rounding == 2);
+  INFO(kernels);
+  CHECK(rounding == 1);  // with the pool inside both programs have the same
   CHECK(in_lines == 1);
   const Outcome outcome = verify_model(folder, {"--layers"});
   CAPTURE(outcome.out, outcome.err);
