@@ -56,7 +56,7 @@ def measure(options, weights, share):
         call(options, [options.burin, "compile", *common, "--kernels", "dense"])
     else:
         zeros = ["--activation-sparsity", f"{share}:{options.pattern}"]
-        how = ["tune", "--plans", str(options.plans), "--providers", "zero_skip"] if options.plans else ["compile"]
+        how = ["tune", "--plans", str(options.plans)] if options.plans else ["compile"]
         call(options, [options.burin, *how, *common, "--kernels", "zero_skip", *zeros])
     call(options, [options.burin, "bench", str(package), "--device", options.device, "--baseline", "cudnn", "--samples",
                    str(options.samples), "-q", "--json", str(measured), *zeros])
