@@ -340,6 +340,7 @@ TEST_CASE("kernel choice: a pool of halves goes into a convolution where one ker
       INFO(provider);
       CHECK(!stays_apart(large, two));
       CHECK(stays_apart(small, three));
+      CHECK(stays_apart(small, {.kind = PoolKind::average, .kernel_h = 14, .kernel_w = 14}));  // it has no kernel
     }
     options.kernels.all = "conv_gathered_rows";  // on floats
     CHECK(!stays_apart(large, two));

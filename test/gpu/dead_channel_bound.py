@@ -2,7 +2,7 @@
 """What a convolution could gain from input channels that are zero, at most: burin alone, on a GPU.
 
     dead_channel_bound.py BURIN --out FOLDER [--layers SET:NAME,...] [--dead 0,0.3,0.6,0.8] [--sparsity 0.9] [--precision fp32]
-                          [--batch 1] [--option OPTION ...] [--samples 30] [--budget S] [--json FILE] [--continue] [--markdown]
+                          [--batch 1] [--option OPTION ...] [--samples 20] [--budget S] [--json FILE] [--continue] [--markdown]
 
 Layers of make_layers.py are compiled once as they are, and once for each share of --dead without so many of their input
 channels: nothing looks for these, loads them or branches around them, and the kernel is chosen for what is left. So no kernel
@@ -16,33 +16,15 @@ Needs nothing but Python 3.
 import argparse
 import json
 import sys
-import time
 from pathlib import Path
 
 import make_layers
 import measured_rows
-from measured_rows import Failure, call, geometric_mean, microseconds, ratio_text, save
+from measured_rows import call, geometric_mean, microseconds, ratio_text
 
-HERE = Path(__file__).resolve().parent
 # Late layers of the networks: most of their inputs are zeros.
 LATE = ("anchors:1x1.1024-256.14", "anchors:1x1.512-512.14", "anchors:1x1.512-1024.7", "anchors:1x1.2048-512.7",
         "anchors:3x3.256-256.14", "anchors:3x3.512-512.7", "vgg:3x3.512-512.14")
-
-
-def make_weights(options, dead):
-    """One file with all layers."""
-    tensors, geometry = {}, {}
-    for item in options.layers:
-        set_name, layer = item.split(":")
-        part = options.out / f"{layer}-{options.sparsity}-{dead}.safetensors"
-        call(options, [sys.executable, str(HERE / "make_layers.py"), str(part), "--set", set_name, "--sparsity", options.sparsity,
-                       "--layer", layer, "--dead-channels", dead])
-        some, metadata = make_layers.read_safetensors(part)
-        tensors.update(some)
-        geometry.update(json.loads(metadata["geometry"]))
-    weights = options.out / f"late-{options.sparsity}-{dead}.safetensors"
-    make_layers.write_safetensors(weights, tensors, {"geometry": json.dumps(geometry)})
-    return weights
 
 
 def about(options):
@@ -52,7 +34,8 @@ def about(options):
 
 def measure_share(options, dead):
     """A row for each layer and batch."""
-    weights = make_weights(options, dead)
+    weights = make_layers.write_layers(options.out / f"late-{options.sparsity}-{dead}.safetensors", options.layers,
+                                       make_layers.sparsity_of(options.sparsity), make_layers.sparsity_of(dead))
     package = options.out / f"{weights.stem}-{options.precision}.burin"
     measured = package.with_suffix(".json")
     call(options, [options.burin, "compile", str(weights), "-o", str(package), "--arch", options.arch, "--batch", options.batch,
@@ -122,18 +105,10 @@ def parse_arguments(arguments=None):
     parser.add_argument("--precision", default="fp32", help="default fp32")
     parser.add_argument("--batch", default="1", metavar="LIST", help="default 1")
     parser.add_argument("--option", action="append", default=[], metavar="OPTION", help="of burin compile: --option=--layout=nchw8")
-    parser.add_argument("--samples", type=int, default=30, metavar="N", help="launches behind each figure (default 30)")
-    parser.add_argument("--arch", default="native", help="default native")
-    parser.add_argument("--device", default="cuda:0", help="default cuda:0")
-    parser.add_argument("--timeout", type=float, default=600, metavar="S", help="of each call of burin (default 600)")
-    parser.add_argument("--budget", type=float, metavar="S", help="begin no share after so many seconds")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="everything that was measured")
-    parser.add_argument("--continue", action="store_true", dest="resume", help="leave out what --json has")
-    parser.add_argument("--markdown", action="store_true", help="the tables for docs/feature-maps.md")
+    measured_rows.add_sweep_options(parser, "share")
     options = parser.parse_args(arguments)
     for item in options.layers:
-        set_name, _, layer = item.partition(":")
-        if layer not in [one["name"] for one in make_layers.SETS.get(set_name, [])]:
+        if not make_layers.is_layer(item):
             parser.error(f"--layers: '{item}' is no layer of make_layers.py")
     measured_rows.check_resuming(parser, options)
     return options
@@ -141,26 +116,7 @@ def parse_arguments(arguments=None):
 
 def main():
     options = parse_arguments()
-    options.out.mkdir(parents=True, exist_ok=True)
-    document, started, left = measured_rows.begin_document(options), time.monotonic(), []
-    done = {tuple(row[name] for name in ("dead", *about(options))) for row in document["rows"]}
-    for dead in options.dead:
-        own = {"dead": dead, **about(options)}
-        if tuple(own.values()) in done:
-            continue
-        if options.budget is not None and time.monotonic() - started > options.budget:
-            left.append(dead)
-            continue
-        try:
-            rows = [{**own, **row} for row in measure_share(options, dead)]
-        except Failure as failure:
-            rows = [{**own, "fault": str(failure)}]
-        document["rows"] += rows
-        save(options.json, document)
-    print(report(document, options.markdown))
-    if left:
-        print(f"not begun: {', '.join(left)} (--budget)")
-    return 1 if left or any(row["fault"] for row in document["rows"]) else 0
+    return measured_rows.run_sweep(options, "dead", options.dead, about(options), lambda dead: measure_share(options, dead), report)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,24 @@ def make_set(name, sparsity, seed, glob, dead_share):
     return tensors, geometry, metadata
 
 
+def is_layer(item):
+    """SET:NAME"""
+    set_name, _, name = item.partition(":")
+    return name in [layer["name"] for layer in SETS.get(set_name, [])]
+
+
+def write_layers(path, items, sparsity, dead_share=Fraction(0), seed=1):
+    """Layers of any sets, each SET:NAME, in one file."""
+    tensors, geometry = {}, {}
+    for item in items:
+        set_name, name = item.split(":")
+        some, of_layer, _ = make_set(set_name, sparsity, seed, name, dead_share)
+        tensors.update(some)
+        geometry.update(of_layer)
+    write_safetensors(path, tensors, {"geometry": json.dumps(geometry)})
+    return path
+
+
 def read_safetensors(path):
     """Returns the tensors (name -> shape, values) and the metadata."""
     with open(path, "rb") as file:

@@ -5,6 +5,8 @@ import json
 import math
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 UNKNOWN = "-"
 
@@ -61,6 +63,43 @@ def begin_document(options, **environment):
     if options.resume and options.json.exists():
         document["rows"] = json.loads(options.json.read_text())["rows"]
     return document
+
+
+def add_sweep_options(parser, what):
+    """Options of programs that measure one thing after the other: run_sweep() goes by them."""
+    parser.add_argument("--samples", type=int, default=20, metavar="N", help="launches behind each figure (default 20)")
+    parser.add_argument("--arch", default="native", help="default native")
+    parser.add_argument("--device", default="cuda:0", help="default cuda:0")
+    parser.add_argument("--timeout", type=float, default=600, metavar="S", help="of each call of burin (default 600)")
+    parser.add_argument("--budget", type=float, metavar="S", help=f"begin no {what} after so many seconds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="everything that was measured")
+    parser.add_argument("--continue", action="store_true", dest="resume", help="leave out what --json has")
+    parser.add_argument("--markdown", action="store_true", help="tables for docs/feature-maps.md")
+
+
+def run_sweep(options, name, values, about, measure, report):
+    """measure(value) gives rows for each of `values`, which have it under `name` beside what `about` says; what fails is a row
+    with its fault. Prints report(document, markdown), and returns the exit code: 1 where one failed or was not begun."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    document, started, left = begin_document(options), time.monotonic(), []
+    done = {tuple(row[key] for key in (name, *about)) for row in document["rows"]}
+    for value in values:
+        own = {name: value, **about}
+        if tuple(own.values()) in done:
+            continue
+        if options.budget is not None and time.monotonic() - started > options.budget:
+            left.append(value)
+            continue
+        try:
+            rows = [{**own, **row} for row in measure(value)]
+        except Failure as failure:
+            rows = [{**own, "fault": str(failure)}]
+        document["rows"] += rows
+        save(options.json, document)
+    print(report(document, options.markdown))
+    if left:
+        print(f"not begun: {', '.join(left)} (--budget)")
+    return 1 if left or any(row["fault"] for row in document["rows"]) else 0
 
 
 def microseconds(value):

@@ -18,34 +18,20 @@ import argparse
 import json
 import math
 import sys
-import time
 from pathlib import Path
 
 import make_layers
 import measured_rows
-from measured_rows import UNKNOWN, Failure, call, microseconds, save
+from measured_rows import UNKNOWN, call, microseconds
 
-HERE = Path(__file__).resolve().parent
 ALL = tuple(f"anchors:{layer['name']}" for layer in make_layers.SETS["anchors"])
 NO_ZEROS, HALVES = "no zeros", "fp16"  # in place of a share
 OTHERS = ("cuDNN FP32", "cuDNN TF32", "cuDNN FP16", "burin FP32")
 
 
-def make_weights(options):
-    """One file with all layers, dense."""
-    tensors, geometry = {}, {}
-    for item in options.layers:
-        set_name, layer = item.split(":")
-        some, of_layer, _ = make_layers.make_set(set_name, make_layers.sparsity_of("0"), 1, layer, 0)
-        tensors.update(some)
-        geometry.update(of_layer)
-    weights = options.out / "dense.safetensors"
-    make_layers.write_safetensors(weights, tensors, {"geometry": json.dumps(geometry)})
-    return weights
-
-
-def measure(options, weights, share):
+def measure(options, share):
     """Rows of `burin bench`, of one share or of what stands in place of one."""
+    weights = make_layers.write_layers(options.out / "dense.safetensors", options.layers, make_layers.sparsity_of("0"))
     package = options.out / f"{share.replace(' ', '_')}-{options.pattern}.burin"
     measured = package.with_suffix(".json")
     common = [str(weights), "-o", str(package), "--arch", options.arch, "--batch", options.batch, "--activation", "relu", "-q"]
@@ -139,18 +125,10 @@ def parse_arguments(arguments=None):
     parser.add_argument("--batch", default="1", metavar="LIST", help="default 1")
     parser.add_argument("--plans", type=int, metavar="N", help="tune with so many plans (default: the models' choice)")
     parser.add_argument("--half-layout", default="nchw8", metavar="NAME", help="of the layers in FP16 (default nchw8)")
-    parser.add_argument("--samples", type=int, default=20, metavar="N", help="launches behind each figure (default 20)")
-    parser.add_argument("--arch", default="native", help="default native")
-    parser.add_argument("--device", default="cuda:0", help="default cuda:0")
-    parser.add_argument("--timeout", type=float, default=600, metavar="S", help="of each call of burin (default 600)")
-    parser.add_argument("--budget", type=float, metavar="S", help="begin no share after so many seconds")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="everything that was measured")
-    parser.add_argument("--continue", action="store_true", dest="resume", help="leave out what --json has")
-    parser.add_argument("--markdown", action="store_true", help="the table for docs/feature-maps.md")
+    measured_rows.add_sweep_options(parser, "share")
     options = parser.parse_args(arguments)
     for item in options.layers:
-        set_name, _, layer = item.partition(":")
-        if layer not in [one["name"] for one in make_layers.SETS.get(set_name, [])]:
+        if not make_layers.is_layer(item):
             parser.error(f"--layers: '{item}' is no layer of make_layers.py")
     measured_rows.check_resuming(parser, options)
     return options
@@ -158,28 +136,10 @@ def parse_arguments(arguments=None):
 
 def main():
     options = parse_arguments()
-    options.out.mkdir(parents=True, exist_ok=True)
-    document, started, left = measured_rows.begin_document(options), time.monotonic(), []
-    weights = make_weights(options)
-    about = {"pattern": options.pattern, "batches": options.batch, "layers": ",".join(options.layers), "plans": options.plans or 0}
-    done = {tuple(row[name] for name in ("share", *about)) for row in document["rows"]}
-    for one in [NO_ZEROS, HALVES, *options.shares]:
-        own = {"share": one, **about}
-        if tuple(own.values()) in done:
-            continue
-        if options.budget is not None and time.monotonic() - started > options.budget:
-            left.append(one)
-            continue
-        try:
-            rows = [{**own, **row} for row in measure(options, weights, one)]
-        except Failure as failure:
-            rows = [{**own, "fault": str(failure)}]
-        document["rows"] += rows
-        save(options.json, document)
-    print(report(document, options.markdown))
-    if left:
-        print(f"not begun: {', '.join(left)} (--budget)")
-    return 1 if left or any(row["fault"] for row in document["rows"]) else 0
+    about = {"pattern": options.pattern, "batches": options.batch, "layers": ",".join(options.layers), "plans": options.plans or 0,
+             "half_layout": options.half_layout}
+    return measured_rows.run_sweep(options, "share", [NO_ZEROS, HALVES, *options.shares], about,
+                                   lambda one: measure(options, one), report)
 
 
 if __name__ == "__main__":

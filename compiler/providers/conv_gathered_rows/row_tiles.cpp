@@ -27,7 +27,7 @@ int resident_blocks(const RowTiles& tiles, const ConvShape& shape, int step_limi
   return resident_blocks(tiles.shared_bytes(shape, step_limit), registers(tiles), tiles.warps() * kWarpSize, arch);
 }
 
-// Of a row group, in a split of the input channels: what its weights make of it.
+// The steps that the weights of a row group take, in a split of the input channels.
 int estimate_steps(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& columns) {
   constexpr double kUneven = 0.3;  // of a step, by which splits have more than their share
   const Packing packing = tiles.packing(shape);
