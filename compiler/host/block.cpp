@@ -46,6 +46,10 @@ void Block::start(const Launch& launch, std::uint32_t block, Cluster& cluster, s
   for (int i = 0; i < threads; ++i) fibers_.restart(i);
 }
 
+LoadedOperands& Block::loaded_operands(std::uint32_t first_byte) {
+  return loaded_operands_[thread() % kColumnPairs * kKeptOperands + first_byte / kOperandBytes % kKeptOperands];
+}
+
 void Block::await_launch() { threads_[static_cast<std::size_t>(thread_)].awaited = true; }
 
 std::optional<std::string> Block::check_awaited(const char* access) const {

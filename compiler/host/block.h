@@ -97,6 +97,9 @@ class Block {
   // Where all threads of the caller's warp have come: the warp has done with what it read.
   std::optional<std::string> gate_release(std::uint32_t gate);
   GroupProducts& products() { return products_[static_cast<std::size_t>(thread_)]; }
+  // What lanes with the caller's columns have loaded for a product with a matrix that begins there, if they still have
+  // it: other products may have taken its place.
+  LoadedOperands& loaded_operands(std::uint32_t first_byte);
   // Until the phase is complete; the fault when the wait is one that must not be.
   std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase);
   [[noreturn]] void end_thread();
@@ -158,6 +161,8 @@ class Block {
   SharedMemory shared_;
   std::vector<Thread> threads_;
   std::vector<GroupProducts> products_;  // of the threads
+  static constexpr std::uint32_t kColumnPairs = 4, kKeptOperands = 64, kOperandBytes = 128;
+  std::array<LoadedOperands, std::size_t{kColumnPairs} * kKeptOperands> loaded_operands_;
   // What threads give to their warps, of odd and of even meetings: a thread may come to the next one before the others
   // have read what it gave to this one.
   std::array<std::vector<WarpWords>, 2> warp_words_;

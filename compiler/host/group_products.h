@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/host/shared_memory.h"
+
 namespace burin {
 
 // Where the matrices of a product lie (templates/device.h), in bytes of shared memory; the first one may be in
@@ -27,6 +29,15 @@ struct GroupOperands {
   std::uint32_t octets = 0;
   std::uint32_t depth = 16;  // rows of the second matrix
   Order order = Order::octets;
+
+  bool operator==(const GroupOperands&) const = default;
+};
+
+// What lanes of a warp find in the second matrix that all of them multiply with: the first of them loads it.
+struct LoadedOperands {
+  GroupOperands operands;
+  std::vector<std::uint32_t> words;  // octet by octet
+  SharedMemory::Needs needs;
 };
 
 class GroupProducts {

@@ -448,65 +448,95 @@ struct GroupRow {
   bool stored[kMaxDepth];
 };
 
-// What lies in shared memory, if whoever stored it has offered it to products. Several lanes of a warp load a word; one
-// of them looks.
-u32 load_operand(u32 place, bool looks) {
-  Block& block = Block::current();
-  SharedMemory& memory = block.shared();
-  const auto number = static_cast<int>(block.thread());
-  float value = 0;
-  if (looks) {
-    require(memory.check_offered(place));
-    require(memory.load(place, number, value));
-    memory.note_other_readers(place);
-  } else {
-    require(memory.load_as_well(place, number, value));
+// Loads what lies in shared memory, if whoever stored it has offered it to products. Several lanes of a warp load a
+// word; one of them looks.
+class OperandLoader {
+ public:
+  OperandLoader() : memory_(Block::current().shared()), thread_(static_cast<int>(Block::current().thread())) {}
+  const SharedMemory& memory() const { return memory_; }
+  u32 load(u32 place, bool looks) {
+    float value = 0;
+    if (looks || !memory_.load_as_well(place, thread_, value)) look(place, value);
+    return std::bit_cast<u32>(value);
   }
-  return std::bit_cast<u32>(value);
-}
+
+ private:
+  void look(u32 place, float& value) {
+    require(memory_.check_offered(place));
+    require(memory_.load(place, thread_, value));
+    memory_.note_other_readers(place);
+  }
+
+  SharedMemory& memory_;
+  int thread_;
+};
 
 u32 word_of_a(const GroupOperands& operands, u32 row, u32 column) {
   const u32 place = operands.a.value() + row / 8 * 256 + column / 8 * 128 + row % 8 * 16 + column % 8 / 2 * kWordBytes;
-  return load_operand(place, thread() % 4 == 0);
+  return OperandLoader().load(place, thread() % 4 == 0);
 }
-// use(word, k, column) for each word of an octet in which the thread's pair of columns has values; the first of them is
-// that of row k and of the pair's first or second column.
-template <typename Use>
-void for_each_word_of_b(const GroupOperands& operands, u32 octet, u32 pair, const Use& use) {
-  const u32 first = operands.b + octet * operands.next_octet;
-  const bool looks = thread() % 32 < 4;
+
+// The words of an octet in which a pair of columns has values, row by row.
+u32 words_of_octet(const GroupOperands& operands) {
+  return operands.order == GroupOperands::Order::words ? operands.depth * 2 : operands.depth;
+}
+u32 place_in_octet(const GroupOperands& operands, u32 pair, u32 word) {
+  const u32 k = word / 2, column = pair * 2 + word % 2;
   switch (operands.order) {
     case GroupOperands::Order::octets:
-      for (u32 k = 0; k < operands.depth; ++k) {
-        use(load_operand(first + k / 8 * operands.next_rows + k % 8 * 16 + pair * kWordBytes, looks), k, 0);
-      }
-      return;
+      return word / 8 * operands.next_rows + word % 8 * 16 + pair * kWordBytes;
     case GroupOperands::Order::columns:
-      for (u32 k = 0; k < operands.depth; k += 2) {
-        for (u32 i = 0; i < 2; ++i) {
-          use(load_operand(first + k / 8 * operands.next_rows + (pair * 2 + i) * 16 + k % 8 / 2 * kWordBytes, looks), k,
-              i);
-        }
-      }
-      return;
+      return k / 4 * operands.next_rows + column * 16 + k % 4 * kWordBytes;
     case GroupOperands::Order::words:
-      for (u32 k = 0; k < operands.depth; ++k) {
-        for (u32 i = 0; i < 2; ++i) {
-          use(load_operand(first + k / 4 * operands.next_rows + (pair * 2 + i) * 16 + k % 4 * kWordBytes, looks), k, i);
-        }
-      }
-      return;
+      return k / 4 * operands.next_rows + column * 16 + k % 4 * kWordBytes;
   }
+  return 0;
 }
-// use(factor, k, column) for each of those values.
-template <FactorType kType, typename Use>
-void for_each_factor_of_b(const GroupOperands& operands, u32 octet, u32 pair, const Use& use) {
-  const bool by_octets = operands.order == GroupOperands::Order::octets;
-  for_each_word_of_b(operands, octet, pair, [&](u32 word, u32 k, u32 column) {
-    for (u32 i = 0; i < kWordValues<kType>; ++i) {
-      use(static_cast<double>(factor_of<kType>(word, i)), by_octets ? k : k + i, by_octets ? i : column);
+
+// The words of the thread's pair of columns, octet by octet. Eight lanes of a warp have the same pair; the first of
+// them looks, and the others take what it found where they may read it.
+const std::vector<u32>& words_of_b(const GroupOperands& operands) {
+  Block& block = Block::current();
+  const u32 pair = thread() % 4;
+  const bool looks = thread() % 32 < 4;
+  LoadedOperands& loaded = block.loaded_operands(operands.b);
+  OperandLoader loader;
+  const SharedMemory& memory = loader.memory();
+  if (!looks && loaded.operands == operands && memory.meets(loaded.needs, static_cast<int>(thread()))) {
+    return loaded.words;
+  }
+  loaded.operands = operands;
+  loaded.needs = memory.needs();
+  loaded.needs.others = false;  // until all is there
+  loaded.words.clear();
+  SharedMemory::Needs needs = memory.needs();
+  for (u32 octet = 0; octet < operands.octets; ++octet) {
+    for (u32 word = 0; word < words_of_octet(operands); ++word) {
+      const u32 place = operands.b + octet * operands.next_octet + place_in_octet(operands, pair, word);
+      loaded.words.push_back(loader.load(place, looks));
+      memory.add(needs, place);
     }
-  });
+  }
+  loaded.needs = needs;
+  return loaded.words;
+}
+// use(factor, k, column) for each value of an octet in the thread's pair of columns, which lie in `words`.
+template <FactorType kType, typename Use>
+void for_each_factor_of_b(const GroupOperands& operands, const u32* words, const Use& use) {
+  constexpr u32 kValues = kWordValues<kType>;
+  const auto factor = [](u32 word, u32 i) { return static_cast<double>(factor_of<kType>(word, i)); };
+  if (operands.order == GroupOperands::Order::octets) {
+    for (u32 k = 0; k < operands.depth; ++k) {
+      for (u32 i = 0; i < kValues; ++i) use(factor(words[k], i), k, i);
+    }
+    return;
+  }
+  for (u32 k = 0; k < operands.depth; k += kValues) {
+    for (u32 column = 0; column < 2; ++column) {
+      const u32 word = *words++;
+      for (u32 i = 0; i < kValues; ++i) use(factor(word, i), k + i, column);
+    }
+  }
 }
 // The thread's first row in the warpgroup; the second one is eight below.
 u32 first_group_row(u32 thread) { return thread % kGroupThreads / 32 * kRowsOfWarp + thread % 32 / 4; }
@@ -517,17 +547,17 @@ void look_at(const GroupOperands& operands) {
   for (u32 half = 0; operands.a && half < 2; ++half) {
     for (u32 column = 0; column < stored; column += 2) word_of_a(operands, first_group_row(number) + half * 8, column);
   }
-  for (u32 octet = 0; octet < operands.octets; ++octet) {
-    for_each_word_of_b(operands, octet, number % 4, [](u32, u32, u32) {});
-  }
+  words_of_b(operands);
 }
 
 template <FactorType kType>
 void add_group_product(float* sums, const GroupOperands& operands, const GroupRow (&rows)[2]) {
   std::span<double> values;
   require(Block::current().products().add(sums, operands, values));
+  const std::vector<u32>& words = words_of_b(operands);
   for (u32 octet = 0; octet < operands.octets; ++octet) {
-    for_each_factor_of_b<kType>(operands, octet, thread() % 4, [&](double factor, u32 k, u32 column) {
+    const u32* of_octet = words.data() + octet * words_of_octet(operands);
+    for_each_factor_of_b<kType>(operands, of_octet, [&](double factor, u32 k, u32 column) {
       for (u32 half = 0; half < 2; ++half) {
         if (!rows[half].stored[k]) continue;
         values[octet * kQuad + half * 2 + column] += static_cast<double>(rows[half].values[k]) * factor;
@@ -610,6 +640,7 @@ void group_multiply_tf32(float* sums, u32 octets, u32x4 a, u32 b_base, u32 b_off
   const Block::Warp warp = Block::current().meet_warp(kMeetForRegisters, {a[0], a[1], a[2], a[3], operands.b, octets});
   std::span<double> values;
   require(Block::current().products().add(sums, operands, values));
+  const std::vector<u32>& words = words_of_b(operands);
   for (u32 octet = 0; octet < octets; ++octet) {
     const auto add = [&](double of_b, u32 k, u32 column) {
       for (u32 half = 0; half < 2; ++half) {
@@ -617,7 +648,7 @@ void group_multiply_tf32(float* sums, u32 octets, u32x4 a, u32 b_base, u32 b_off
         values[octet * kQuad + half * 2 + column] += static_cast<double>(factor_of<FactorType::tf32>(of_a, 0)) * of_b;
       }
     };
-    for_each_factor_of_b<FactorType::tf32>(operands, octet, warp.lane % 4, add);
+    for_each_factor_of_b<FactorType::tf32>(operands, words.data() + octet * words_of_octet(operands), add);
   }
 }
 void group_take(u32x4*, u32x4*) noexcept {}

@@ -27,6 +27,7 @@ SharedMemory::SharedMemory(int bytes, int threads)
       gates_(threads) {}
 
 void SharedMemory::begin_block() {
+  ++changes_;
   for (Copier& copier : copiers_) {
     for (std::uint32_t index = copier.first; index != kNone; index = flights_[index].next) words_[index] = Word{};
     copier = Copier{};
@@ -51,6 +52,7 @@ void SharedMemory::begin_block() {
 std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread, float value) {
   if (auto fault = check_write("store to", address, thread)) return fault;
   Word& word = words_[address / kWordBytes];
+  ++changes_;
   word.value = value;
   word.written = interval_;
   word.written_after = warp_barriers(thread);
@@ -84,6 +86,7 @@ std::optional<std::string> SharedMemory::set_bits(std::uint32_t address, int thr
     return fmt::format("race on shared memory at byte {}: set bits of it after a load, without a barrier in between",
                        address);
   }
+  ++changes_;
   word.value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(word.value) | bits);
   word.written = interval_;
   word.writer = kBitSetters;
@@ -121,6 +124,7 @@ std::optional<std::string> SharedMemory::store_half(std::uint32_t address, int t
   }
   const auto bits = std::bit_cast<std::uint32_t>(word.value);
   const std::uint32_t kept = number == 0 ? bits & ~kHalfMask : bits & kHalfMask;
+  ++changes_;
   word.value = std::bit_cast<float>(kept | std::uint32_t{half} << (number * kHalfBits));
   word.written = interval_;
   word.writer = static_cast<std::uint16_t>(word.writer + bit);
@@ -222,6 +226,7 @@ std::optional<std::string> SharedMemory::copy(std::uint32_t address, int thread,
 
 void SharedMemory::take_off(std::uint32_t index, std::size_t number, std::uint32_t batch, float value) {
   Word& word = words_[index];
+  ++changes_;
   word.value = value;
   word.written = kInFlight;
   word.writer = static_cast<std::uint16_t>(number);
@@ -238,6 +243,7 @@ void SharedMemory::take_off(std::uint32_t index, std::size_t number, std::uint32
 void SharedMemory::land(std::size_t number, std::uint32_t finished) {
   Copier& copier = copiers_[number];
   while (copier.first != kNone && flights_[copier.first].batch < finished) {
+    ++changes_;
     words_[copier.first].written = interval_;
     if (number < threads()) words_[copier.first].written_after = warp_barriers(static_cast<int>(number));
     copier.first = flights_[copier.first].next;
@@ -256,6 +262,7 @@ std::optional<std::string> SharedMemory::gate_init(std::uint32_t gate, int threa
     }
   }
   if (auto fault = gates_.init(gate, thread, interval_, warps)) return fault;
+  ++changes_;
   for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) {
     words_[gate_word(gate, byte)].written = kInFlight;
     words_[gate_word(gate, byte)].writer = kGatesPlace;
@@ -331,6 +338,7 @@ std::optional<std::string> SharedMemory::broadcast() {
   if (words_.empty()) return "broadcast without shared memory: it needs a word for the value";
   Word& word = words_.front();
   if (word.written == kInFlight) return "broadcast while a copy into its word, byte 0 of shared memory, is in flight";
+  ++changes_;
   word.written = first_interval_ - 1;
   return std::nullopt;
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -70,14 +71,38 @@ class SharedMemory {
     value = word.value;
     return std::nullopt;
   }
-  // A thread has loaded the word for others of its warp as well: they call load_as_well().
+  // A thread has loaded the word for others of its warp as well. They load it without a note of who reads it, where
+  // load() finds the fault if load_as_well() returns false.
   void note_other_readers(std::uint32_t address) { words_[address / kWordBytes].reader = kManyReaders; }
-  std::optional<std::string> load_as_well(std::uint32_t address, int thread, float& value) const {
+  bool load_as_well(std::uint32_t address, int thread, float& value) const {
     const std::uint32_t index = address / kWordBytes;
-    if (address % kWordBytes != 0 || index >= words_.size()) return outside("load from", address);
-    if (!readable(index, thread)) return unreadable(address, thread);
+    if (address % kWordBytes != 0 || index >= words_.size() || !readable(index, thread)) return false;
     value = words_[index].value;
-    return std::nullopt;
+    return true;
+  }
+
+  // What a thread that finds words as they were when another one loaded them must have waited for to read them too:
+  // begin with needs(), add() each word.
+  struct Needs {
+    std::uint64_t changes = 0;                   // of any word until then
+    bool others = true;                          // whether another thread may read them at all
+    std::array<std::uint32_t, kGates> phases{};  // of the gates
+  };
+  Needs needs() const { return {changes_, true, {}}; }
+  void add(Needs& needs, std::uint32_t address) const {
+    const std::uint32_t index = address / kWordBytes;
+    const Word& word = words_[index];
+    if (word.written != interval_) return;
+    const std::size_t gate = word.writer - threads();
+    needs.others &= word.writer >= threads() && gate < kGates;
+    if (needs.others) needs.phases[gate] = std::max(needs.phases[gate], flights_[index].batch + 1);
+  }
+  bool meets(const Needs& needs, int thread) const {
+    if (!needs.others || needs.changes != changes_) return false;
+    for (std::uint32_t gate = 0; gate < kGates; ++gate) {
+      if (gates_.passed(gate, thread) < needs.phases[gate]) return false;
+    }
+    return true;
   }
 
   // Whether there is a word to load at all.
@@ -220,6 +245,7 @@ class SharedMemory {
   // Intervals are counted on from block to block, so that a new block need not clear the words.
   std::uint32_t first_interval_ = 1, interval_ = 1;
   std::uint32_t cluster_interval_ = 1;          // the first after the last cluster barrier; or the block's first
+  std::uint64_t changes_ = 1;                   // of what words hold, or of who may read them
   std::uint32_t accesses_ = 1;                  // numbers what lies between two meetings of the cluster
   std::uint32_t last_loaded_by_others_ = 0;     // its number of these
   std::vector<std::uint32_t> loads_by_others_;  // for each word; empty before the first
