@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "compiler/providers/template_provider.h"
 #include "ir/error.h"
@@ -46,6 +47,39 @@ int count_ones(std::uint64_t bits) {
   return static_cast<int>((bits * 0x0101010101010101) >> 56);
 }
 
+// Rows of a group.
+struct RowGroup {
+  explicit RowGroup(int columns) : rows_with(static_cast<std::size_t>(columns)), any(columns), one(columns) {}
+  std::vector<std::uint8_t> rows_with;  // of each column
+  BitRow any, one;                      // columns that some row has, and that just one has
+  int live = 0;
+};
+
+// How many columns live with `in` in the place of `out`.
+template <typename Count>
+[[gnu::always_inline]] inline int live_with(const RowGroup& group, const BitRow& out, const BitRow& in, Count count) {
+  int live = group.live;
+  const std::vector<std::uint64_t>&any = group.any.words(), &one = group.one.words(), &gone = out.words(),
+        &come = in.words();
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    live += count(come[i] & ~any[i]) - count(one[i] & gone[i] & ~come[i]);
+  }
+  return live;
+}
+
+using LiveWith = int(const RowGroup&, const BitRow& out, const BitRow& in);
+int live_with_anywhere(const RowGroup& group, const BitRow& out, const BitRow& in) {
+  return live_with(group, out, in, count_ones);
+}
+#ifdef __x86_64__
+[[gnu::target("popcnt")]] int live_with_instruction(const RowGroup& group, const BitRow& out, const BitRow& in) {
+  return live_with(group, out, in, [](std::uint64_t bits) { return __builtin_popcountll(bits); });
+}
+LiveWith* best_live_with() { return __builtin_cpu_supports("popcnt") ? live_with_instruction : live_with_anywhere; }
+#else
+LiveWith* best_live_with() { return live_with_anywhere; }
+#endif
+
 // Exchanges rows of row groups as long as that lowers the sum of a high power of their live columns: it is the fullest
 // group that the others wait for.
 class RowClusters {
@@ -62,7 +96,7 @@ class RowClusters {
     }
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<int>(i);
     for (std::size_t first = 0; first < order_.size(); first += static_cast<std::size_t>(group_rows)) {
-      Group& group = groups_.emplace_back(columns);
+      RowGroup& group = groups_.emplace_back(columns);
       for (int i = 0; i < group_rows; ++i) add(group, row(static_cast<int>(first) + i), 1);
     }
   }
@@ -73,7 +107,7 @@ class RowClusters {
     std::mt19937 random(1);
     const auto below = [&](std::size_t limit) { return static_cast<int>(random() % limit); };
     for (int i = 0; i < kTriesPerRow * static_cast<int>(order_.size()); ++i) {
-      const auto fullest = std::ranges::max_element(groups_, {}, &Group::live) - groups_.begin();
+      const auto fullest = std::ranges::max_element(groups_, {}, &RowGroup::live) - groups_.begin();
       const int a = i % 2 == 0 ? static_cast<int>(fullest) : below(groups_.size());
       const int b = (a + 1 + below(groups_.size() - 1)) % static_cast<int>(groups_.size());
       try_exchange(a, a * group_rows_ + below(static_cast<std::size_t>(group_rows_)), b);
@@ -82,19 +116,12 @@ class RowClusters {
   }
 
  private:
-  struct Group {
-    explicit Group(int columns) : rows_with(static_cast<std::size_t>(columns)), any(columns), one(columns) {}
-    std::vector<std::uint8_t> rows_with;  // of each column
-    BitRow any, one;                      // columns that some row has, and that just one has
-    int live = 0;
-  };
-
   const BitRow& row(int place) const {
     return rows_[static_cast<std::size_t>(order_[static_cast<std::size_t>(place)])];
   }
-  Group& group(int index) { return groups_[static_cast<std::size_t>(index)]; }
+  RowGroup& group(int index) { return groups_[static_cast<std::size_t>(index)]; }
 
-  void add(Group& group, const BitRow& row, int change) const {
+  void add(RowGroup& group, const BitRow& row, int change) const {
     for (int column = 0; column < columns_; ++column) {
       if (!row.has(column)) continue;
       std::uint8_t& count = group.rows_with[static_cast<std::size_t>(column)];
@@ -106,16 +133,6 @@ class RowClusters {
     }
   }
 
-  // With `in` in the place of `out`.
-  static int live_with(const Group& group, const BitRow& out, const BitRow& in) {
-    int live = group.live;
-    for (std::size_t i = 0; i < out.words().size(); ++i) {
-      live -= count_ones(group.one.words()[i] & out.words()[i] & ~in.words()[i]);
-      live += count_ones(in.words()[i] & ~group.any.words()[i]);
-    }
-    return live;
-  }
-
   double cost(int live) const { return costs_[static_cast<std::size_t>(live)]; }
 
   void try_exchange(int a, int place, int b) {
@@ -123,8 +140,9 @@ class RowClusters {
     double best = before - 1e-12;
     int found = -1;
     for (int other = b * group_rows_; other < (b + 1) * group_rows_; ++other) {
-      const double after =
-          cost(live_with(group(a), row(place), row(other))) + cost(live_with(group(b), row(other), row(place)));
+      const double of_a = cost(live_with_(group(a), row(place), row(other)));
+      if (of_a >= best) continue;
+      const double after = of_a + cost(live_with_(group(b), row(other), row(place)));
       if (after >= best) continue;
       best = after;
       found = other;
@@ -141,8 +159,9 @@ class RowClusters {
   const std::vector<BitRow>& rows_;
   int columns_, group_rows_;
   std::vector<int> order_;
-  std::vector<Group> groups_;
+  std::vector<RowGroup> groups_;
   std::vector<double> costs_;  // of a group, by the number of its live columns
+  LiveWith* live_with_ = best_live_with();
 };
 
 // ---- the order of columns
@@ -215,6 +234,21 @@ class ColumnPicker {
 
   std::uint64_t mask(int column) const { return column == kNoColumn ? 0 : masks_[static_cast<std::size_t>(column)]; }
 
+  // The first of the rows that have most of the columns.
+  int fullest_row(const std::vector<int>& picked) const {
+    // Bit i of a row's number of columns is the row's bit of counts[i].
+    std::array<std::uint64_t, 6> counts{};
+    for (const int column : picked) {
+      std::uint64_t carry = mask(column);
+      for (std::uint64_t& bit : counts) carry = std::exchange(bit, bit ^ carry) & carry;
+    }
+    std::uint64_t fullest = ~std::uint64_t{0};
+    for (auto bit = counts.rbegin(); bit != counts.rend(); ++bit) {
+      if ((fullest & *bit) != 0) fullest &= *bit;
+    }
+    return std::countr_zero(fullest);
+  }
+
   // Exchanges columns for others of their banks until they go together; at last leaves some for later.
   Columns take_sparse() {
     constexpr int kExchanges = 48;
@@ -234,15 +268,7 @@ class ColumnPicker {
 
   // Takes out one of the columns that the fullest row has.
   void exchange(std::vector<int>& picked, bool may_replace) {
-    int fullest = 0, most = -1;
-    for (int row = 0; row < kMaxGroupRows; ++row) {
-      int count = 0;
-      for (const int column : picked) count += static_cast<int>(mask(column) >> row & 1U);
-      if (count > most) {
-        most = count;
-        fullest = row;
-      }
-    }
+    const int fullest = fullest_row(picked);
     std::vector<std::size_t> of_row;
     for (std::size_t i = 0; i < picked.size(); ++i) {
       if ((mask(picked[i]) >> fullest & 1U) != 0) of_row.push_back(i);
