@@ -10,12 +10,13 @@
 namespace burin {
 namespace {
 
-// The least time that a kernel which skips zeros would take with such a share of them.
+// The least time with such a share of zeros that kernels of those providers take which have some that skip them.
 double skipping_us(Task task, double share) {
   task.zeros = task.zeros->with_share(share);
   double least = std::numeric_limits<double>::infinity();
   for (const Provider* provider : providers()) {
-    if (!provider->needs_zeros() || !provider->can_do(task)) continue;
+    const bool may_skip = provider->needs_zeros() || provider->uses_zeros();
+    if (!may_skip || !provider->can_do(task)) continue;
     for (const Candidate& candidate : provider->propose(task, {})) least = std::min(least, candidate.estimate.us);
   }
   return least;

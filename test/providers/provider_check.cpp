@@ -200,6 +200,13 @@ std::string check_text(const Task& task, const Candidate& candidate, const Recip
   return {};
 }
 
+ProviderCheck on_own_tensors(const OperatorCase& edge) {
+  ProviderCheck check;
+  check.tolerance = edge.tolerance;
+  if (edge.from.images_together() > 3 || edge.to.images_together() > 3) check.batches = {1, 9};
+  return check;
+}
+
 }  // namespace
 
 Task task_of(const Network& network, const Operator& op, const ProviderCheck& check) {
@@ -291,21 +298,21 @@ std::string check_operator(const Network& network, const ProviderCheck& check) {
   return check_operator(network, network.operators.back(), check);
 }
 
-std::string check_everywhere(const OperatorCase& edge) {
-  const Network network = network_of(edge);
-  ProviderCheck check;
-  check.tolerance = edge.tolerance;
-  if (edge.from.images_together() > 3 || edge.to.images_together() > 3) check.batches = {1, 9};
-  std::string fault = check_operator(network, check);
-  if (!fault.empty()) return fault;
-  check.tuned_batch = 32;  // and in slices
-  check.before = 8;
+std::string check_whole(const OperatorCase& edge) { return check_operator(network_of(edge), on_own_tensors(edge)); }
+
+std::string check_slices(const OperatorCase& edge, SlicesBegin begin) {
+  ProviderCheck check = on_own_tensors(edge);
+  check.tuned_batch = 32;
+  check.before = begin == SlicesBegin::aligned ? 8 : 3;
   check.behind = 4;
-  fault = check_operator(network, check);
-  if (!fault.empty()) return fault;
-  check.before = 3;
-  check.batches = {2};
-  return check_operator(network, check);
+  if (begin == SlicesBegin::anywhere) check.batches = {2};
+  return check_operator(network_of(edge), check);
+}
+
+std::string check_everywhere(const OperatorCase& edge) {
+  std::string fault = check_whole(edge);
+  if (fault.empty()) fault = check_slices(edge, SlicesBegin::aligned);
+  return fault.empty() ? check_slices(edge, SlicesBegin::anywhere) : fault;
 }
 
 }  // namespace burin_test

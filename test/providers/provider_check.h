@@ -52,7 +52,12 @@ std::string check_operator(const burin::Network& network, const burin::Operator&
 // Of its last operator.
 std::string check_operator(const burin::Network& network, const ProviderCheck& check = {});
 
-// With all combinations of batch sizes that plans are tuned for and of slices, aligned and not.
+// The operator of a case on tensors of their own, and planned for more images on slices of larger ones, which begin
+// where 16-byte accesses may, or anywhere.
+enum class SlicesBegin { aligned, anywhere };
+std::string check_whole(const OperatorCase& edge);
+std::string check_slices(const OperatorCase& edge, SlicesBegin begin);
+// All three.
 std::string check_everywhere(const OperatorCase& edge);
 
 }  // namespace burin_test

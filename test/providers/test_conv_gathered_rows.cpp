@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/choose/pays_from.h"
 #include "compiler/providers/conv_gathered_rows/row_tiles.h"
 #include "ir/factor_type.h"
 #include "test/catch.h"
@@ -274,6 +275,25 @@ TEST_CASE("convolution of few images on tensor cores: dead channels that nobody 
   };
   CHECK(best(0.05) == 0);
   CHECK(best(1) == 1);
+}
+
+TEST_CASE("convolution of few images on tensor cores: from which share on skipping dead channels pays") {
+  const ConvLayer layer = rows_layer(192, 64, 14, 3, 1, 0.3);
+  const RowsCase of = with_dead_channels(layer, FactorType::tf32, 32, 0.6);
+  const auto best = [&](const ActivationZeros& zeros) {
+    Task task = of.task();
+    task.zeros = zeros;
+    const std::vector<Candidate> found = find_provider(kProvider)->propose(task, {});
+    return parse_template_plan(found.front().plan).integers.at("skip_dead");
+  };
+  const Task task = of.task();
+  const auto compared = [&](double us) { return skipping_pays_from(task, {{kProvider, us, false}}).pays_from; };
+  const std::optional<double> share = compared(1000);  // which is not believed: the models know what it takes
+  REQUIRE(share);
+  CHECK(*share > 0.05);
+  CHECK(*share < 0.99);
+  CHECK(best(task.zeros->with_share(*share - 0.02)) == 0);
+  CHECK(best(task.zeros->with_share(*share)) == 1);
 }
 
 TEST_CASE("convolution of few images on tensor cores: no plan skips dead channels and multiplies sparse columns") {
