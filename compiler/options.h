@@ -115,7 +115,7 @@ struct CompileOptions {
   std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
   std::vector<std::string> cubin_archs;        // cubins for these alone; empty: for all
   std::vector<int> batches = {1};
-  // Of these choose_batches() makes `batches` and `curve`, before anything is tuned or compiled.
+  // choose_batches() makes `batches` and `curve` of these, before anything is tuned or compiled.
   std::vector<BatchRange> batch_ranges;
   std::vector<int> asked_batches;           // those that were named, and the ends of ranges; empty: there are no ranges
   std::vector<BatchEstimate> curve;         // recorded in the package
@@ -138,7 +138,7 @@ struct CompileOptions {
   bool rivals = false;                            // a network's package has the kernels of all their rivals as well
   KernelKinds kernels;                            // which providers may make the kernels of which convolutions
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
-  // Of the inputs of convolutions, by their names: zeros that were counted, or made up.
+  // The inputs of convolutions, by their names, have zeros that were counted, or made up.
   std::map<std::string, ActivationZeros> activation_zeros = {};
   bool siblings = true;                         // convolutions with the same input may become one
   std::set<int> siblings_apart = {};            // but not in these batch sizes' graphs, by measurement

@@ -203,7 +203,7 @@ std::vector<double> convolve(const ConvLayer& layer, int batch, std::span<const 
   return pooled(layer, std::move(values));
 }
 
-// Of a sum that is not stored yet.
+// The sum is not stored yet.
 double sum_tolerance(const Arithmetic& arithmetic, double magnitude) {
   const double terms = arithmetic.longest_reduction;
   double tolerance = kToleranceFactor * epsilon_of(ElementType::f32) * std::sqrt(terms + 1) * magnitude;

@@ -78,7 +78,7 @@ class ConvolutionReference {
                        std::span<const float> residual);
 
   const std::vector<double>& outputs() const { return outputs_; }
-  // Of each output: the tolerance of its sum, taken through the activation and the pool, so that it is never more than
+  // Each output has the tolerance of its sum, taken through the activation and the pool, so that it is never more than
   // what the activation's range leaves; a pool that filters adds up anew, and has a function of its own. `sum_errors`:
   // what each sum may be off beside its rounding; empty: nothing.
   std::vector<double> tolerances(const Arithmetic& arithmetic, std::span<const double> sum_errors = {}) const;

@@ -121,7 +121,8 @@ struct ConvLayer {
   ConvShape shape;
   std::vector<float> weights;  // OIHW: [out_channels][channels_per_group][kernel_h][kernel_w]
   std::vector<float> bias;     // out_channels values, or empty when !shape.epilogue.bias
-  // Of a pool that filters, else empty: [out_channels][pool.kernel_h][pool.kernel_w], and a value for each channel.
+  // Those of a pool that filters, else empty: [out_channels][pool.kernel_h][pool.kernel_w], and a value for each
+  // channel.
   std::vector<float> filters = {}, filter_bias = {};
 
   float weight(int k, int c, int r, int s) const {

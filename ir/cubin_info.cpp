@@ -140,7 +140,7 @@ void read_attributes(std::string_view records, const Take& take) {
   }
 }
 
-// Of all symbols, by their index.
+// All symbols have them, by their index.
 struct Attributes {
   std::map<std::uint32_t, int> registers, frames;
 };

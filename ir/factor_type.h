@@ -65,7 +65,7 @@ constexpr FactorType factors_of(Precision precision, ElementType element) {
 // Whether anything is rounded that FP32 keeps: tensors, or factors.
 constexpr bool rounds(Precision precision) { return is_half(precision) || factors_of(precision) != FactorType::f32; }
 
-// Of one factor where it is multiplied.
+// One factor has so many where it is multiplied.
 constexpr int bytes_of(FactorType type) { return type == FactorType::f16 || type == FactorType::bf16 ? 2 : 4; }
 
 // The distance from 1 to the next larger number.

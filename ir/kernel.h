@@ -222,8 +222,8 @@ struct Kernel {
   std::string kind;      // kind_name() of the operator, or kCopyKind
   std::string provider;  // who made it
   std::string precision = "fp32";
-  // Of a convolution or fully connected layer that stayed in FP32 where half precision was to be had: why
-  // (compiler/calibrate). Empty: it did not.
+  // Why a convolution or fully connected layer stayed in FP32 where half precision was to be had (compiler/calibrate).
+  // Empty: it did not.
   std::string kept_in_fp32;
   std::optional<KernelLayer> layer;       // of a convolution
   std::optional<WeightMatrix> linear;     // of a fully connected layer: its weights before any rounding

@@ -210,7 +210,7 @@ struct WorksPlaceByPlace {
     return channels_together(layout) == 1 || transpose.order.front() == 0;
   }
   bool operator()(const Concat& concat) const { return concat.axis == 0; }
-  // Of the channels of each pixel, with numbers for channels.
+  // It normalizes the channels of each pixel, with numbers for channels.
   bool operator()(const Normalize& normalize) const {
     const auto of_channels = [](const std::optional<ConstantOperand>& numbers) {
       return !numbers || std::ranges::all_of(numbers->shape | std::views::drop(1), [](auto n) { return n == 1; });

@@ -49,7 +49,7 @@ void check_arch(Faults& faults, const TemplatePlan& plan) {
   }
 }
 
-// Of a constant that a template may have.
+// Reads a constant that a template may have.
 FactorType factors_in(const TemplatePlan& plan, const std::string& constant) {
   const auto found = plan.integers.find(constant);
   if (found == plan.integers.end() || found->second < 0) return FactorType::f32;

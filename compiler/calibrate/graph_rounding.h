@@ -35,9 +35,9 @@ class GraphRounding {
   GraphRounding(const Network& network, const CompileOptions& options, const SampleImages& images, StoredHalves stored,
                 std::function<void()> step);
 
-  // Of the precisions to begin with.
+  // They are those of the precisions to begin with.
   const std::vector<Overflow>& overflows() const { return overflows_; }
-  // Of each layer that rounds (rounds() of ir/factor_type.h): on exact inputs, the root mean square of what
+  // Each layer that rounds has one (rounds() of ir/factor_type.h): on exact inputs, the root mean square of what
   // rounding inputs, weights and outputs moves its outputs by, as a share of that of the outputs.
   const std::map<std::string, double>& layer_errors() const { return layer_errors_; }
 

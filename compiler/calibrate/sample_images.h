@@ -15,8 +15,8 @@ struct SampleImages {
   int count = 0;
 };
 
-// Of all inputs of the network: those that were given, or random ones. Throws Error for images that do not fit it,
-// which names the option that brought them.
+// All inputs of the network have some: those that were given, or random ones. Throws Error for images that do not fit
+// it, which names the option that brought them.
 SampleImages sample_images(const Network& network, const std::vector<CalibrationInput>& given, std::string_view option);
 
 // Those of one of several graphs, which has some of the network's inputs.

@@ -133,7 +133,7 @@ class Search {
   // Times are sums in other orders than before.
   static constexpr double kSameTime = 1e-9;
 
-  // Of the groups from a depth on: their relaxation, where there is one for the depth; those in front of the next that
+  // The groups from a depth on have their relaxation, where there is one for the depth; those in front of the next that
   // has one are bounded by their smallest and their fastest options.
   void relax() {
     constexpr std::size_t kMostSteps = 1 << 22;  // of all relaxations together

@@ -196,7 +196,7 @@ double pool_alone_us(const ConvShape& pooled, const TensorFormat& format, int ba
   return best_us(quick_candidates(task));
 }
 
-// Of what the two take: estimates are off by some percent.
+// One kernel may take so much of what the two take: estimates are off by some percent.
 constexpr double kPoolGain = 0.95;
 
 // What a layer and the pool behind it take, as one kernel and as two, in the formats in which a network has them.
@@ -386,7 +386,7 @@ bool is_named(const std::string& layer, const CompileOptions& options) {
          options.from_op == layer;
 }
 
-// Of what the parts take: estimates are off by some percent.
+// One kernel may take so much of what the parts take: estimates are off by some percent.
 constexpr double kSiblingsGain = 0.95;
 
 // For every batch size one kernel is estimated to take less time than those of the parts one after the other.
@@ -441,7 +441,7 @@ class SiblingTimes {
   std::map<LayerAndBatch, double> us_;  // of layers, and of what would be made
 };
 
-// Of what the parts take: estimates are off by some percent.
+// One kernel may take so much of what the parts take: estimates are off by some percent.
 constexpr double kWindowGain = 0.95;
 
 // For every batch size one kernel, which reads and writes tensors in the formats of the two, is estimated to take less
@@ -541,7 +541,7 @@ Choice choice_of(const std::vector<Candidate>& candidates) {
   for (const Candidate& candidate : candidates) {
     const auto known = std::ranges::find(choice.options, candidate.provider, &KernelOption::provider);
     if (known != choice.options.end()) {
-      // Of the chosen one's provider the chosen one is what counts.
+      // The chosen one is what counts for its provider.
       if (known != choice.options.begin()) known->us = std::min(known->us, candidate.estimate.us);
       continue;
     }

@@ -16,7 +16,8 @@ struct Choice {
   std::vector<KernelOption> options;  // what was compared, the chosen one first; one where there was no choice
 };
 
-// Of the best estimate: what is predicted to take more is not worth a measurement. Models are not that wrong.
+// What is predicted to take more than so many times the best estimate is not worth a measurement. Models are not that
+// wrong.
 inline constexpr double kFarBehind = 4;
 
 // CompileOptions::plan where it is for this provider, else nothing.

@@ -169,7 +169,7 @@ struct NetworkChooser::Impl {
     return code_key(task.name, proposal.candidate.provider, proposal.candidate.plan);
   }
 
-  // Of each proposal of each step.
+  // Each proposal of each step has its own.
   std::vector<std::vector<std::int64_t>> code_bytes(const CodeSizes& measured) const {
     const std::map<std::string, double> corrected = corrections(measured);
     std::vector<std::vector<std::int64_t>> all(steps.size());

@@ -9,9 +9,9 @@
 
 namespace burin {
 
-// Of the input of the task's convolution, whose zeros are known: by the models of providers that skip zeros, and by the
-// least time of the others among `compared`. Where those were measured nothing is said, since models are off by more
-// than what is to be told apart.
+// The input of the task's convolution has zeros that are known. Models of the providers that skip zeros say from where
+// on these pay, beside the least time of kernels among `compared` that skip none. Where those were measured nothing is
+// said, since models are off by more than what is to be told apart.
 InputZeros skipping_pays_from(const Task& task, const std::vector<KernelOption>& compared);
 
 }  // namespace burin

@@ -29,8 +29,8 @@ struct InspectRow {
 // "43.1 %"; empty where it is not known.
 std::string percent_text(const std::optional<double>& share);
 
-// Of a kernel that multiplies gathered columns: how many of them live, and how many of the weights that it multiplies
-// are no zeros: "43.1 %". Empty for others, and in JSON null.
+// Say of a kernel that multiplies gathered columns how many of them live, and how many of the weights that it
+// multiplies are no zeros: "43.1 %". Empty for others, and in JSON null.
 std::string live_text(const Kernel& kernel);
 std::string fill_text(const Kernel& kernel);
 void add_multiplied(nlohmann::ordered_json& entry, const Kernel& kernel);
@@ -53,7 +53,7 @@ std::vector<InspectRow> rows_of_network(const ProgramGraphs& graphs, const Compi
 // "5.1 MB (code 1.2 MB, weights 3.4 MB, arena 0.5 MB, scratch 0 B); the layers' weights are 12.0 MB dense, ..."
 std::string memory_text(const MemorySum& sum);
 
-// Of each batch size that programs were chosen for: the program that runs it, and what that takes.
+// Each batch size that programs were chosen for has a row: the program that runs it, and what that takes.
 std::string batches_table(const Manifest& manifest);
 
 // Inputs and outputs, then for each program its steps with the kernels that they launch, and its memory. What the

@@ -16,7 +16,7 @@ namespace burin {
 
 class UserOperators : public FunctionSource {
  public:
-  // Of "NAME=FILE" each: a text of CUDA C++, or a library (.so, host_library.h) that the host takes in its place.
+  // Each is "NAME=FILE": a text of CUDA C++, or a library (.so, host_library.h) that the host takes in its place.
   // Throws Error(usage) for what is none, and Error(bad_input) for a file that cannot be read.
   explicit UserOperators(const std::vector<std::string>& given);
 

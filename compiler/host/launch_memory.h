@@ -118,7 +118,7 @@ class LaunchMemory {
   // A word of a filling channel.
   bool is_filling(std::int64_t output_element) const;
   bool means_nothing(std::int64_t output_element) const;
-  // Of the images of the launch.
+  // They are about the images of the launch.
   bool has_zeros(std::int64_t output_element, float value) const;
   bool is_written(std::int64_t output_element) const;
   std::string misplaced(TensorRole wanted, const char* access, std::uint64_t address) const;

@@ -30,7 +30,7 @@ struct Coverage {
   int nodes_read() const;
 };
 
-// Of an ONNX model. Throws Error for what is no readable model: damage, opsets, inputs without sizes, cycles.
+// Covers an ONNX model. Throws Error for what is no readable model: damage, opsets, inputs without sizes, cycles.
 Coverage cover_model(const std::string& path, const ImportOptions& options = {});
 
 }  // namespace burin

@@ -35,7 +35,7 @@ std::int64_t product(std::vector<std::int64_t>::const_iterator begin, std::vecto
   return result;
 }
 
-// Of one image in its layout, what fills up its channels included.
+// One image has so many in its layout, what fills up its channels included.
 std::int64_t stored_elements(const Activations& tensor) { return image_elements(tensor.format, tensor.shape); }
 
 bool moves_nothing(const Operator& op) {
@@ -90,7 +90,7 @@ class Placement {
 
  private:
   std::int64_t elements(int tensor) const { return stored_elements(network_.tensors[at(tensor)]); }
-  // Of as many channels as lie side by side, by their number.
+  // As many channels as lie side by side have so many elements, which their number divides.
   std::int64_t elements_of_channel(int tensor) const {
     Activations channels = network_.tensors[at(tensor)];
     channels.shape[0] = channels_together(channels.format.layout);

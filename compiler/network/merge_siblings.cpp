@@ -40,7 +40,7 @@ class SiblingMerger {
   const ConvLayer& layer(int op) { return graph_.layer(*graph_.as<Convolution>(op)); }
   int channels(int tensor) const { return static_cast<int>(graph_.tensor(tensor).shape[0]); }
 
-  // Of the channels; null for others.
+  // Null where it is none of channels.
   const Concat* concat_of_channels(int op) {
     const auto* concat = graph_.as<Concat>(op);
     return concat != nullptr && concat->axis == 0 ? concat : nullptr;

@@ -74,7 +74,7 @@ class Magnitude {
     const Reduce before{op.statistic, op.axes};
     Values magnitudes = of_positive_inputs(before);
     if (op.statistic == Statistic::largest || op.statistic == Statistic::smallest) magnitudes = exact();
-    // Of x - largest, whose rounding e^x multiplies, and of the logarithm.
+    // It is that of x - largest, whose rounding e^x multiplies, and of the logarithm.
     if (op.statistic == Statistic::log_sum_exp) {
       for (double& magnitude : magnitudes) magnitude = 1 + std::abs(magnitude);
     }
@@ -166,7 +166,7 @@ class Magnitude {
   }
   Values operator()(const Pick&) const { return exact(); }
 
-  // Of sums: a ConvolutionReference says more of them.
+  // A ConvolutionReference says more of sums.
   template <OneOf<Convolution, Linear> Kind>
   Values operator()(const Kind&) const {
     fail_internal(__FILE__, __LINE__, "a sum whose magnitude its reference says");
@@ -240,7 +240,7 @@ class Magnitude {
     return second_operands(combine);
   }
 
-  // Of each value, how large it and the mean of its group's magnitudes are, in what the group is divided by.
+  // Says of each value how large it and the mean of its group's magnitudes are, in what the group is divided by.
   Values sizes_by_deviation(const Normalize& op) const {
     Values sizes(expected_.size());
     for_each_group(network_.tensors[static_cast<std::size_t>(op_.inputs[0])].shape, batch_, op.axes,

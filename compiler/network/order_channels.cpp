@@ -180,8 +180,8 @@ class ChannelOrderer {
     return true;
   }
 
-  // Of the views that read a tensor the one with most channels whose readers can have them in any order; nothing where
-  // others read it than views.
+  // Picks from the views that read a tensor the one with most channels whose readers can have them in any order;
+  // nothing where others read it than views.
   std::optional<int> view_in_any_order(int tensor) {
     std::optional<int> best;
     for (const int reader : graph_.readers(tensor)) {

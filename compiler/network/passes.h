@@ -153,10 +153,10 @@ struct OperatorFormats {
 };
 using FormatsOf = std::function<OperatorFormats(const Operator& op, const ConvLayer& layer)>;
 
-// Of a graph that is as simple as it gets, for the programs of a batch size: each tensor is in the format in which it
-// is made, and where it is read in another, a Convert stands. Convolutions have the formats that they are asked for, a
-// concat along the channels that of its parts if it is the same one, all others float32 in nchw. The inputs and outputs
-// of a network whose operators are not separate keep what they have: float32 in nchw, or loose halves. Without
+// Takes a graph that is as simple as it gets, for the programs of a batch size: each tensor is in the format in which
+// it is made, and where it is read in another, a Convert stands. Convolutions have the formats that they are asked for,
+// a concat along the channels that of its parts if it is the same one, all others float32 in nchw. The inputs and
+// outputs of a network whose operators are not separate keep what they have: float32 in nchw, or loose halves. Without
 // `formats` nothing changes. Operators that are `chosen`, by their names, whatever they are, have those formats.
 Rewritten assign_formats(Network network, const FormatsOf& formats,
                          const std::map<std::string, OperatorFormats>& chosen = {});

@@ -18,7 +18,7 @@ bool are_siblings(const ConvShape& a, const ConvShape& b);
 // Nothing where that is no legal layer, or where it would be zeros for the most part.
 std::optional<ConvLayer> layer_of_siblings(const std::vector<const ConvLayer*>& parts);
 
-// Of what was made of several: "fire2.expand1x1+expand3x3". What the names begin with, up to a dot or slash, is said
+// Names what was made of several: "fire2.expand1x1+expand3x3". What the names begin with, up to a dot or slash, is said
 // once. Names that are too long together become a shorter one that differs for other parts.
 std::string joint_name(const std::vector<std::string>& parts);
 

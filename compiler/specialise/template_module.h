@@ -44,7 +44,7 @@ inline constexpr int kAllRegisters = 255;  // of a thread
 void finish_entry(SpecialisedModule& specialised, const std::string& template_name, int threads,
                   const ClusterExtent& cluster, int max_registers = kAllRegisters);
 
-// Of the kernels whose weights are data: the template as it is before its constants are filled in (the dump's
+// Kernels whose weights are data have these: the template as it is before its constants are filled in (the dump's
 // 40-template.ll), and their module. Throws Error(bad_input) with all faults of a plan that does not verify. `symbol`
 // becomes the entry's name.
 std::string print_template(const TemplatePlan& plan);

@@ -30,8 +30,8 @@ struct StudyRule {
   std::optional<double> least_ratio, most_ratio;
 };
 
-// Of each curve the algorithms that win; then, where both kinds were compared, whether zeros pay, and who is faster,
-// burin or a library. Points that are not done are no part of it.
+// Reads off each curve which algorithms win; then, where both kinds were compared, whether zeros pay, and who is
+// faster, burin or a library. Points that are not done are no part of it.
 std::vector<StudyRule> read_off(const Study& study);
 
 // "up to 8 images conv_baked is the fastest, 1.10 to 1.90 times as fast as the next". Where times are predicted it says

@@ -18,8 +18,8 @@ struct CodeComparison {
   bool passed() const { return different.empty(); }
 };
 
-// Of the kernels of programs or steps whose names match `layer`. `jobs`: kernels at once, 0: one for each processor.
-// `progress` is called after each kernel, one call at a time.
+// Compares the kernels of programs or steps whose names match `layer`. `jobs`: kernels at once, 0: one for each
+// processor. `progress` is called after each kernel, one call at a time.
 CodeComparison compare_code(const Package& package, const std::optional<std::string>& layer, int jobs,
                             const std::function<void(int done, int all, const std::string& what)>& progress);
 

@@ -107,7 +107,7 @@ class Verifier {
   Verification run() { return reference_.separate ? verify_layers() : verify_network(); }
 
  private:
-  // Of programs that are to run: which, on how many images, and which of them are compared.
+  // Says which programs are to run, on how many images, and which of them are compared.
   std::vector<VerifiedProgram> runs_of(const std::string& name) const {
     const std::vector<const Program*>& programs = index_.programs(name);
     std::vector<VerifiedProgram> runs;

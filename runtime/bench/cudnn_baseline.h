@@ -1,7 +1,7 @@
 // What cuDNN needs for what a kernel computes, by our own measurement, in FP32, with TF32 allowed, and with FP16 and
 // BF16 tensors, in which sums are FP32.
 //
-// Of a dense convolution it is the fastest of the forward algorithms over both memory layouts. It is the convolution
+// For a dense convolution it is the fastest of the forward algorithms over both memory layouts. It is the convolution
 // alone: no bias, residual or activation, which only favours cuDNN in a comparison. Of a convolution that ends with a
 // pool all is there that burin's kernel does: the call that adds bias and residual and applies ReLU, and that of the
 // pool behind it, together, in one graph. Pools, softmax and tensors that are moved are a call each.

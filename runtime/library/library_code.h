@@ -44,7 +44,8 @@ class LibraryCode {
   mutable std::map<int, std::shared_ptr<const LibraryLaunch>> launches_;  // by batch; null: refused
 };
 
-// Of a kernel with a call; null, and noted, where the library is not there. With LibraryUse::required that throws.
+// Loads the code of a kernel with a call; null, and noted, where the library is not there. With LibraryUse::required
+// that throws.
 std::unique_ptr<const LibraryCode> load_library_code(const Device& device, const Kernel& kernel,
                                                      std::string_view layer_data, const LoadOptions& options,
                                                      const std::shared_ptr<LoadNotes>& notes);

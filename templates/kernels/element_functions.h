@@ -59,7 +59,7 @@ BURIN_DEVICE float error_function(float x) {
   if (magnitude(x) < 1) return x * polynomial(x * x, kFitted);
   return with_sign_of(1 - complementary_error_function(magnitude(x)), x);
 }
-// Of the normal distribution, up to x.
+// The integral of the normal distribution, up to x.
 BURIN_DEVICE float normal_integral(float x) {
   constexpr float kRootOfHalf = 0.70710678f;
   const float beyond = 0.5f * complementary_error_function(magnitude(x) * kRootOfHalf);
@@ -146,7 +146,7 @@ BURIN_DEVICE float arccosine(float x) {
   return x < 0 ? 2 * kRightAngle - angle : angle;
 }
 
-// Of what is at most tan(pi / 8), fitted at Chebyshev's points; the rest is that beside a half or a whole right angle.
+// What is at most tan(pi / 8) was fitted at Chebyshev's points; the rest is that beside a half or a whole right angle.
 BURIN_DEVICE float arctangent(float x) {
   constexpr float kFitted[] = {1, -0.33333308f, 0.19998209f, -0.14239964f, 0.10572671f, -0.06032873f};
   constexpr float kEighth = 0.41421356f;

@@ -25,7 +25,7 @@ BURIN_DEVICE i32 counted(const WindowAxis& of, bool counts_padding) {
   return end > skipped ? end - skipped : 0;
 }
 
-// Of the sum of what lies inside. `all_rows`, `all_cols`: a mean of any window counts all of them.
+// The mean comes of the sum of what lies inside. `all_rows`, `all_cols`: a mean of any window counts all of them.
 BURIN_DEVICE float pool_mean(float sum, const WindowAxis& rows, const WindowAxis& cols, bool counts_padding,
                              bool all_rows, bool all_cols) {
   if (all_rows && all_cols) return sum * (1.0f / (rows.kernel * cols.kernel));

@@ -120,7 +120,7 @@ void wrong_element(Tensors& outputs) { outputs[0][kSpoiled] += 0.01F; }
 void unwritten_element(Tensors& outputs) { outputs[0][kSpoiled] = kNotWritten; }
 void finds_fault(Tensors&) { fail(ErrorKind::verification, "block 3 read outside its input"); }
 
-// Of one program.
+// They are one program's.
 VerifiedProgram verify_with(const FakeExecutor::Spoil& spoil, Precision precision = Precision::fp32,
                             const std::optional<ActivityMap>& map = {}, VerifyOptions options = {}) {
   ConvLayer layer = small_layer("conv");

@@ -150,7 +150,7 @@ class Case {
                                .batch = problem_.task.batch});
   }
 
-  // Of an output, as a share of 1 + its magnitude.
+  // It is an output's, as a share of 1 + its magnitude.
   double largest_error(const std::vector<float>& output) const {
     const std::vector<double>& expected = problem_.expected;
     double largest = 0;

@@ -57,7 +57,7 @@ template <typename Kind>
 const Kind& last(const burin::Network& network) {
   return std::get<Kind>(network.operators.back().kind);
 }
-// Of the tensor that the last operator makes.
+// It is about the tensor that the last operator makes.
 const std::vector<std::int64_t>& last_shape(const burin::Network& network);
 
 // Kinds of all operators: "convolution elementwise".

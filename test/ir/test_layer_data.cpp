@@ -166,7 +166,7 @@ TEST_CASE("layer data: cut short at every byte, or too long") {
   }
   CHECK(error(bytes + "x") == before + "1 bytes are left over");
   CHECK(error(bytes + bytes) == before + std::to_string(bytes.size()) + " bytes are left over");
-  // Of a layer without a bias.
+  // It is that of a layer without a bias.
   layer.shape.epilogue.bias = false;
   CHECK(error(bytes) == before + "8 bytes are left over");
 }

@@ -46,7 +46,7 @@ inline std::vector<int> random_order(const burin::Program& plan, Random& random)
 
 class PlanExecutor {
  public:
-  // Of a network's plan; the places must be nchw. Inputs are random, of the plan's batch.
+  // Runs a network's plan; the places must be nchw. Inputs are random, of the plan's batch.
   PlanExecutor(const burin::Network& network, const burin::Program& plan) : network_(network), plan_(plan) {
     for (const int input : network.inputs) {
       const std::int64_t elements = network.tensors[static_cast<std::size_t>(input)].elements();

@@ -205,7 +205,7 @@ class RandomGraph {
     return layer_of_a_pixel(layer_of_a_pixel(mean, random_.integer(1, 3)), channels);
   }
 
-  // Of an image of one pixel.
+  // The image has one pixel.
   int layer_of_a_pixel(int x, std::int64_t outputs) {
     burin::ConvLayer layer;
     layer.name = "convolution" + std::to_string(graph_.network.operators.size());
@@ -230,7 +230,7 @@ class RandomGraph {
     add(op, {x});
   }
 
-  // Of a convolution, or of two side by side.
+  // It follows a convolution, or two side by side.
   void pooled(int x) {
     convolution(x);
     const int first = tensors_.back();

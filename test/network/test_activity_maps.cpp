@@ -28,7 +28,7 @@ KernelTensor map_tensor(TensorRole role, const ActivityMap& map, int channels = 
   return tensor;
 }
 
-// Of a kernel that takes and writes maps in these cells. Of its form nothing else is looked at.
+// The kernel takes and writes maps in these cells. Nothing else of its form is looked at.
 KernelForm form_with(const std::optional<ActivityMap>& reads, const std::optional<ActivityMap>& writes) {
   KernelForm form;
   if (reads) form.tensors.push_back(map_tensor(TensorRole::input_map, *reads));
@@ -217,7 +217,7 @@ TEST_CASE("activity maps: cells of two images are counted in pairs") {
 
 namespace {
 
-// Of an image of so many words.
+// The image has so many words.
 KernelTensor image_of(TensorRole role, int channels, const TensorFormat& format = {}) {
   KernelTensor tensor;
   tensor.role = role;

@@ -23,7 +23,7 @@ struct ProviderCheck {
   std::string arch = "sm_90";
   burin::ElementType linear_storage = burin::ElementType::f32;
   burin::FactorType factors = burin::FactorType::f32;  // which its inputs are, too
-  // Of the first input: a share of zeros, and values that are put in place of the first ones.
+  // The first input has a share of zeros, and values that are put in place of the first ones.
   burin::SyntheticZeros zeros = {};
   std::vector<float> special = {};
 };
@@ -49,7 +49,7 @@ std::string check_candidate(const burin::Network& network, const burin::Operator
                             const ProviderCheck& check);
 // All candidates, at least one; of fully connected layers whose weights FP16 can hold with such weights too.
 std::string check_operator(const burin::Network& network, const burin::Operator& op, const ProviderCheck& check = {});
-// Of its last operator.
+// Checks its last operator.
 std::string check_operator(const burin::Network& network, const ProviderCheck& check = {});
 
 // The operator of a case on tensors of their own, and planned for more images on slices of larger ones, which begin

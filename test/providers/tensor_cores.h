@@ -17,7 +17,7 @@ burin::ConvLayer with_weights_of(burin::FactorType factors, burin::ConvLayer lay
 // Edges have few channels: here they have so many times more, and a part of the pattern in each.
 burin::ConvLayer with_more_channels(const burin::ConvLayer& source, int factor);
 
-// Of an output, as a share of 1 + its magnitude: roundings of FP32 sums, whose order tensor cores choose.
+// It is an output's, as a share of 1 + its magnitude: roundings of FP32 sums, whose order tensor cores choose.
 double sum_tolerance(const burin::ConvLayer& layer);
 
 // Whose filters reach far, or beyond the image: layers of few channels, and of two groups.

@@ -74,7 +74,7 @@ struct GroupRowsCase {
     INFO(candidate.plan);
     return check_candidate(network, op(), candidate, check);
   }
-  // Of its best candidate.
+  // Takes its best candidate.
   std::string run() const {
     const std::vector<Candidate> found = propose({.count = 1});
     return found.empty() ? "no candidate" : run(found.front());

@@ -26,7 +26,7 @@ using namespace burin_test;
 
 namespace {
 
-// Of an output, as a share of 1 + its magnitude: roundings of all its terms.
+// It is an output's, as a share of 1 + its magnitude: roundings of all its terms.
 double tolerance_of(const ConvLayer& layer) {
   double largest = 0;
   for (const float weight : layer.weights) largest = std::max(largest, std::abs(static_cast<double>(weight)));

@@ -63,7 +63,7 @@ struct Signs {
 
 template <typename T>
 Signs signs_of(const BatchNumber<T>& number) {
-  // Of one image: numbers so large that their sum is none of 64 bits have one sign.
+  // That is one image's; numbers so large that their sum is none of 64 bits have one sign.
   T first = number.value;
   if constexpr (std::is_integral_v<T>) {
     if (__builtin_add_overflow(number.value, number.per_image, &first)) first = number.value;

@@ -159,8 +159,8 @@ void emit_linear(const Node& node, GraphBuilder& graph, const LinearForm& form) 
   graph.emit(node, std::move(linear), {x});
 }
 
-// Of features along the last of several axes: a 1x1 convolution whose channels they are, between transposes, of which
-// passes remove what they can.
+// Features along the last of several axes become channels of a 1x1 convolution, between transposes, of which passes
+// remove what they can.
 void emit_pixelwise(const Node& node, GraphBuilder& graph) {
   const int x = graph.activation(node, 0);
   const std::vector<std::int64_t> shape = graph.shape(x);
@@ -215,7 +215,7 @@ ConstantOperand matrices(const Node& node, GraphBuilder& graph, int input, std::
   return {std::move(shape), graph.floats(node, tensor, "matrix")};
 }
 
-// Of two tensors, or of a tensor and matrices of the model.
+// Multiplies two tensors, or a tensor and matrices of the model.
 void emit_products(const Node& node, GraphBuilder& graph) {
   const bool first = graph.is_activation(node, 0), second = graph.is_activation(node, 1);
   const int x = graph.activation(node, first ? 0 : 1);

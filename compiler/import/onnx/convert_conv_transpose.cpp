@@ -64,7 +64,7 @@ std::pair<std::int64_t, std::int64_t> pair_of(const Node& node, const std::strin
   return {checked_int(node, rows, low, high, attribute), checked_int(node, cols, low, high, attribute)};
 }
 
-// Of output_shape and auto_pad: what is left over is shared out to both sides.
+// What output_shape and auto_pad leave over is shared out to both sides.
 void share_padding(TransposedAxis& axis, std::int64_t wanted, bool more_after) {
   axis.pad_before = axis.pad_after = 0;
   const std::int64_t total = axis.out() - wanted;

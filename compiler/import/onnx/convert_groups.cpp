@@ -69,7 +69,7 @@ void emit_trailing(const Node& node, GraphBuilder& graph, Normalization normaliz
   graph.emit(node, std::move(op), {x});
 }
 
-// Of softmax and its kin: before that opset over the axis and all that follow.
+// Softmax and its kin go over the axis and, before that opset, over all that follow.
 std::vector<int> softmax_axes(const Node& node, GraphBuilder& graph, const std::vector<std::int64_t>& shape) {
   constexpr int kOneAxisOpset = 13;
   const bool one_axis = node.opset() >= kOneAxisOpset;

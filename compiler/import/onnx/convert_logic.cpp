@@ -39,7 +39,7 @@ std::optional<float> only_known_number(const Node& node, GraphBuilder& graph, in
   return number;
 }
 
-// Of a Where: what it takes of one of its inputs, 1 or 2, and the number in all other places.
+// What a Where takes of one of its inputs, 1 or 2, with the number in all other places.
 Pending chosen_part(const Node& node, GraphBuilder& graph, int input, float otherwise) {
   Combine op{input == 1 ? Combination::keep : Combination::drop};
   op.otherwise = otherwise;

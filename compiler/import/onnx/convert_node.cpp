@@ -24,7 +24,7 @@ constexpr Converter kConverters[] = {
 constexpr std::string_view kOfAnything[] = {"Constant", "Dropout", "Identity", "Shape", "Size"};
 constexpr std::string_view kOfShapes[] = {"Shape", "Size"};
 constexpr std::string_view kBranch = "If";
-// Of activations: what gives booleans, and what takes them; those that move values keep their type.
+// These give booleans for activations, and take them; those that move values keep their type.
 constexpr std::string_view kGiveBooleans[] = {
     "And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"};
 constexpr std::string_view kTakeBooleans[] = {"And", "Cast", "CastLike", "Equal", "Not", "Or", "Where", "Xor"};

@@ -43,7 +43,7 @@ void emit_cast(const Node& node, GraphBuilder& graph, bool to_boolean) {
 
 }  // namespace
 
-// Of activations, which are real numbers or booleans.
+// It casts activations, which are real numbers or booleans.
 void convert_cast(const Node& node, GraphBuilder& graph) {
   const OnnxType& to = read_cast_type(node);
   if (!is_float(to.type) && to.type != StoredType::boolean) {

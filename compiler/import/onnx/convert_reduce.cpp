@@ -42,7 +42,7 @@ OperatorKind kind_of(const ReduceForm& form, const std::vector<int>& axes, const
   return op;
 }
 
-// Of LpPool and GlobalLpPool. A float knows whole powers as far as it knows numbers.
+// LpPool and GlobalLpPool have it. A float knows whole powers as far as it knows numbers.
 int checked_power(const Node& node) {
   constexpr std::int64_t kMostPower = 64;
   const std::int64_t p = node.attributes().integer("p", 2);

@@ -80,7 +80,7 @@ class Reduction {
     if (x.depends()) refuse_batch(node_, x);
     return {static_cast<T>(std::sqrt(static_cast<double>(x.value))), 0};
   }
-  // Of no numbers at all.
+  // What comes of no numbers at all.
   BatchNumber<T> of_none() const {
     const bool needs_some =
         kind_ == ReductionKind::most || kind_ == ReductionKind::least || kind_ == ReductionKind::mean;

@@ -15,7 +15,7 @@ namespace burin {
 // A result may have kFoldFloor numbers, and beyond that as many as were read from the file for such nodes: otherwise
 // some bytes of a file could ask for any amount of memory.
 inline constexpr std::int64_t kFoldFloor = std::int64_t{1} << 20;
-// Of an axis: more than any constant with elements has, and so few that sums of some leave no 64 bits.
+// An axis has at most so many: more than any constant with elements has, and so few that sums of some fit 64 bits.
 inline constexpr std::int64_t kMaxFoldedExtent = std::int64_t{1} << 40;
 
 // A node whose inputs are constants, and these.

@@ -16,7 +16,7 @@ namespace {
 
 using Extents = std::vector<std::int64_t>;
 
-// Of an axis of each, one value stands for all of the other's.
+// One value of an axis may stand for all of the other's.
 bool fit_each_other(const Extents& a, const Extents& b) {
   return std::ranges::equal(a, b, [](std::int64_t x, std::int64_t y) { return x == y || x == 1 || y == 1; });
 }

@@ -18,7 +18,7 @@ const std::vector<std::int64_t>& shape_of(const GraphBuilder& graph, const Opera
 Operand reshaped(const Node& node, GraphBuilder& graph, Operand operand, std::vector<std::int64_t> shape);
 Operand transposed(const Node& node, GraphBuilder& graph, Operand operand, const std::vector<int>& order);
 
-// Of operands as MatMul has them, of which at least one is a tensor.
+// The operands are as MatMul has them, and at least one is a tensor.
 Pending multiplied(Operand left, Operand right);
 
 }  // namespace burin

@@ -36,7 +36,7 @@ struct ConvDenseTiles : WindowChoice {
   std::int64_t chunks(const ConvShape& shape) const {
     return ceil_div(shape.channels_per_group(), chunk_channels) * shape.kernel_h * ceil_div(shape.kernel_w, chunk_cols);
   }
-  // Of one group of the convolution.
+  // One group of the convolution has so many.
   std::int64_t output_tiles(const ConvShape& shape) const {
     return ceil_div(shape.outputs_per_group(), tile_outputs());
   }

@@ -101,7 +101,8 @@ class ConvDepthwiseProvider : public TemplateProvider {
   // Its tensors are moved, and each thread issues the loads of its windows.
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     constexpr double kTransferLoss = 1.2;  // rows of the input are loaded by several threads
-    // Of a multiprocessor. Words of filters with many positions wait for products; a place of eight images is one load.
+    // A multiprocessor takes so many clocks. Words of filters with many positions wait for products; a place of eight
+    // images is one load.
     constexpr double kWordLoads = 13, kWordLoadsOfLargeFilter = 5.5, kPlaceLoads = 18;
     const ConvShape& shape = task.layer->shape;
     const bool large = shape.kernel_h * shape.kernel_w > kLargeFilter;

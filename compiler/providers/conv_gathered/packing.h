@@ -64,13 +64,13 @@ std::vector<int> order_outputs(const ConvShape& shape, const SparsePattern& patt
 
 // For each column of a row group, a bit for each row that has a nonzero there.
 using ColumnMasks = std::vector<std::uint64_t>;
-// Of each row group in the order of rows.
+// Each row group has its own, in the order of rows.
 std::vector<ColumnMasks> column_masks(const ConvShape& shape, const SparsePattern& pattern, std::span<const int> rows,
                                       int group_rows);
 
 // The columns of a step, kNoColumn where there is none.
 using GatheredStep = std::vector<int>;
-// Of one row group, for each chunk.
+// One row group has so many steps for each chunk.
 using GatheredSteps = std::vector<std::vector<GatheredStep>>;
 GatheredSteps gather(const ConvShape& shape, const ColumnMasks& masks, const Packing& packing);
 

@@ -171,7 +171,8 @@ class GatheredSearch {
   int batch_;
   const ArchSpec& arch_;
   GatheredTiles tiles_;
-  // Of each kind: tiles and warps of rows, splits, whether sparse, whether blocks have several tiles, exchanges.
+  // The best of each kind: it has tiles and warps of rows, splits, exchanges, is sparse or not, and its blocks have
+  // several tiles or one.
   std::map<std::array<int, 6>, Found> best_;
 };
 

@@ -80,7 +80,7 @@ double multiplied_columns(const LiveColumns& live, const Packing& packing);
 
 // ---- what templates with steps (steps.h) take of a multiprocessor
 std::int64_t to_banks(std::int64_t bytes);  // of shared memory, whole
-// Of a thread: sums, the weights of two steps, and others.
+// A thread has registers for sums, for the weights of two steps, and others.
 int step_registers(int warp_tiles, int warp_octets, bool sparse, int others);
 int resident_blocks(std::int64_t shared_bytes, int registers, int threads, const ArchSpec& arch);
 // Whether the blocks of such clusters, or one alone, can share out sums (templates/kernels/cluster_sums.h).

@@ -185,7 +185,7 @@ BURIN_DEVICE Rectangle outputs_of(const Tile& tile, const Warp& warp) {
           out_rows(),
           out_cols()};
 }
-// Of the first of its images; `part`: of the thread's first or second channel.
+// Where the sum of the first of its images is; `part` says whether of the thread's first or second channel.
 BURIN_DEVICE u32 sum_at(u32 row, u32 col, u32 part) { return 4 * (row * row_pixels() + col) + 2 * part; }
 
 // visit(row and column in the rectangle, which of the thread's channels, byte of the image, whether that channel

@@ -26,8 +26,8 @@ struct PanelWeight {
   float value = 0;
 };
 
-// Of the nonzeros of a row in four channels side by side at a position of the filter, those that are stored, two at
-// most, and where; the others are the rest.
+// A row stores two at most of its nonzeros in four channels side by side at a position of the filter, and where they
+// are; the others are the rest.
 struct SplitPanel {
   struct Four {
     std::array<int, 2> places = {0, 1};  // ascending

@@ -170,7 +170,8 @@ class WarpgroupSearch {
   int batch_;
   const ArchSpec& arch_;
   WarpgroupTiles tiles_;
-  // Of each kind: warpgroups of rows and of pixels, whether sparse, channels of a chunk, whether several rows.
+  // The best of each kind: it has warpgroups of rows and of pixels, channels of a chunk, several rows or one, and is
+  // sparse or not.
   std::map<std::array<int, 5>, Found> best_;
 };
 
@@ -303,8 +304,8 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   constexpr double kStepLatency = 97, kSparseStepLatency = 390;  // steps of a warpgroup follow each other
   constexpr double kRestPixelClocks = 3;                         // of a step of the rest of four warps
   constexpr double kIntakeBytesPerClock = 64, kIntakeLatency = 600;
-  // Of a copy, however short, and of a chunk. The fit was to kernels that copied a patch row by row: that a box costs
-  // as much as a row is an estimate, and so is what a warpgroup gains that does not wait for its products.
+  // A copy takes them, however short, and a chunk. The fit was to kernels that copied a patch row by row: that a box
+  // costs as much as a row is an estimate, and so is what a warpgroup gains that does not wait for its products.
   constexpr double kCopyClocks = 56, kFillClocks = 440, kDrainClocks = 60;
   constexpr double kLineClocks = 3.75, kResidualLines = 1.7, kTileClocks = 2800;  // of 128 bytes; of a tile
   // Of a position of a window, for each of a thread's four values; as many instructions, measured nowhere.

@@ -56,7 +56,7 @@ struct WarpgroupTiles {
   // From one row of the patch to the next: as many rows of the image as all that is read lies apart.
   int step_rows(const ConvShape& shape) const;
   int step_cols(const ConvShape& shape) const;
-  // Of the convolution, in the windows of so many rows or columns that are stored; of a warpgroup.
+  // The convolution has so many in the windows of so many rows or columns that are stored; and a warpgroup.
   static int pixel_rows(const ConvShape& shape, int rows);
   static int pixel_cols(const ConvShape& shape, int cols);
   int pixel_rows(const ConvShape& shape) const { return pixel_rows(shape, group_rows); }

@@ -81,7 +81,7 @@ BURIN_DEVICE bool has_whole_chunks() {
   return group_channels() == cluster_blocks() * split_channels() && split_channels() % chunk_channels() == 0;
 }
 
-// Of a pool that filters: words of each row of a block, which has them in shared memory.
+// A pool that filters has so many words for each row of a block, which has them in shared memory.
 BURIN_DEVICE u32 filter_positions() { return pool_rows() * pool_cols(); }
 BURIN_DEVICE u32 filter_words() {
   return pool_filters() ? divide_up(filter_positions() + 1, kQuadWords) * kQuadWords : 0;
@@ -219,7 +219,7 @@ BURIN_DEVICE Staging staging_of(const Tile& tile, const FilterParts& inside, u32
   const Chunk chunk = chunk_at(inside, number);
   return {number % staged_buffers(), chunk.channels * chunk_channels(), corner_of(corner_of(tile), chunk)};
 }
-// Of one of the block's threads.
+// One of the block's threads has it.
 BURIN_DEVICE Item item_of_batch(u32 thread, u32 batch, u32 number, const Staging& staging) {
   return item_at((batch * items() + number) * block_threads() + thread, staging.corner);
 }
@@ -366,7 +366,7 @@ BURIN_DEVICE u32 block_rows() { return row_groups() * kGroupRows; }
 BURIN_DEVICE u32 rows_of_share() { return block_rows() / cluster_blocks(); }
 BURIN_DEVICE u32 first_row_of_share() { return split_of_block() * rows_of_share(); }
 BURIN_DEVICE u32 share_start() { return sums_start() + first_row_of_share() * row_words() * kWordBytes; }
-// Of the share: those of output channels.
+// So many rows of the share are output channels.
 BURIN_DEVICE u32 existing_rows() {
   const i32 left = group_outputs() - static_cast<i32>(first_output() + first_row_of_share());
   return left < 0 ? 0 : at_most(left, rows_of_share());
@@ -586,7 +586,7 @@ BURIN_DEVICE void store_outputs(const Tile& tile, u32 thread, float* output) {
 
 // ---- a pool that filters: a thread has windows one below the other, which share rows, of several channels
 
-// Of the rows of the share; no other kernel's output.
+// Loads those of the rows of the share; they are no other kernel's output.
 BURIN_DEVICE void load_filters(const float* weights, u32 thread) {
   const u32 words = rows_of_share() * filter_words();
   const u32 first = (set_of_block() * block_rows() + first_row_of_share()) * filter_words();

@@ -25,7 +25,7 @@ constexpr int kMostChunkSteps = 128, kMostPitch = 4096, kMostPlanePixels = 16384
 int filter_positions_of(const ConvShape& shape) {
   return shape.epilogue.filters() ? summed_values(*shape.epilogue.pool) : 0;
 }
-// Of a row of a block: a filter, its bias, and what fills up four words.
+// A row of a block has a filter, its bias, and what fills up four words.
 int filter_words_of(const ConvShape& shape) {
   return shape.epilogue.filters() ? static_cast<int>(round_up(filter_positions_of(shape) + 1, kVectorWords)) : 0;
 }
@@ -85,7 +85,7 @@ class WarpgroupRowSearch {
     }
   }
 
-  // Of all that is stored in a row, so many parts.
+  // A row of all that is stored is parted into so many.
   void try_rectangles() {
     constexpr int kMostOctetsOfRows = 16;
     constexpr int kMostCols = kMostGroupOctets * kPixelsOfOctet, kFewestCols = 28, kFewestOfOneRow = 16;
@@ -148,8 +148,8 @@ class WarpgroupRowSearch {
   int batch_;
   const ArchSpec& arch_;
   WarpgroupRowTiles tiles_;
-  // Of each kind: warpgroups of rows and of pixels, the cluster, channels of a chunk, what is staged at once, whether
-  // several rows.
+  // The best of each kind: it has warpgroups of rows and of pixels, a cluster, channels of a chunk, what is staged at
+  // once, and several rows or one.
   std::map<std::array<int, 6>, Found> best_;
 };
 
@@ -324,8 +324,8 @@ struct Staging {
 };
 Staging staging_of(const WarpgroupRowTiles& tiles, double places) {
   constexpr double kCopyClocks = 17;  // of 32 places that are copied as they are
-  // Of 32 places: turns of the loop, whether there is something to stage or not; the loads. In TF32 there are half as
-  // many. Of a thread's batch of them.
+  // 32 places take turns of the loop, whether there is something to stage or not, and loads, half as many in TF32; a
+  // thread waits for each batch of them.
   constexpr double kTurnClocks = 21.7, kPlaceClocks = 32.7, kBatchLatency = 427, kTf32Share = 0.69;
   if (tiles.formats.reads_halves) return {places / kWarpSize * kCopyClocks, 0};
   const double batches = std::ceil(places / (tiles.items * tiles.threads()));

@@ -58,7 +58,7 @@ struct WarpgroupRowTiles {
   std::int64_t blocks(const ConvShape& shape) const {  // of an image
     return tiles(shape) * sets(shape) * cluster;
   }
-  // Of a block: whole chunks.
+  // A block has whole chunks.
   int split_channels(const ConvShape& shape) const {
     return static_cast<int>(ceil_div(ceil_div(shape.channels_per_group(), cluster), chunk_channels) * chunk_channels);
   }

@@ -133,7 +133,7 @@ class FloatSearch {
   int batch_;
   const ArchSpec& arch_;
   WarpgroupFloatTiles tiles_;
-  // Of each kind: octets and warpgroups of outputs, warpgroups of pixels, channels of a chunk.
+  // The best of each kind: it has octets and warpgroups of outputs, warpgroups of pixels, and channels of a chunk.
   std::map<std::array<int, 4>, Found> best_;
 };
 

@@ -278,7 +278,7 @@ BURIN_DEVICE TileSpot spot_at(u32 channel, u32 pixel) {
   return {tile / tiles * kTileChannels + channel, tile % tiles * kTilePixels + pixel,
           kSharedStart + (pixel * kTileChannels + bank) * kPlaceBytes};
 }
-// Of pixel `i` of the thread.
+// The spot of the thread's pixel `i`.
 template <u32 kRun, bool kLoose>
 BURIN_DEVICE TileSpot plain_spot(u32 i) {
   const u32 thread = burin_dev_thread();

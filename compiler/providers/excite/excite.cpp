@@ -98,7 +98,7 @@ class ExciteProvider : public PlainProvider {
   static std::int64_t together(const Task& task) { return channels_together(task.reads[0].layout); }
   static std::int64_t images(const Task& task) { return images_together(task.reads[0].layout); }
   static std::int64_t read_channels(const Task& task) { return round_up(task.inputs[0][0], together(task)); }
-  // Of one channel, or of as many as lie side by side.
+  // One channel has so many, or as many channels as lie side by side.
   static std::int64_t plane_words(const Task& task) {
     return values_of(task.inputs[0], 1) * place_words(task) * together(task);
   }

@@ -51,7 +51,7 @@ BURIN_DEVICE u32 row_of(u32 exchange, u32 warp, u32 number, u32 numbers) {
   return kSharedStart + ((exchange * warps() + warp) * numbers + number) * kRowBytes;
 }
 
-// Of a lane's number over all warps.
+// Gives the lane what its number is over all warps.
 template <typename Both>
 BURIN_DEVICE float over_warps(const Seat& at, u32 exchange, u32 number, u32 numbers, Both both) {
   float result = burin_dev_shared_load(row_of(exchange, 0, number, numbers), at.lane * kWordBytes);
@@ -63,7 +63,7 @@ BURIN_DEVICE float over_warps(const Seat& at, u32 exchange, u32 number, u32 numb
   return result;
 }
 
-// Of eight channels side by side each lane takes one image, and gives back what it then has to the others.
+// Where eight channels lie side by side each lane takes one image, and gives the others back what it then has.
 template <typename Both>
 BURIN_DEVICE Values over_octets(const Seat& at, const Values& mine, u32 exchange, Both both) {
   const bool upper = (at.lane & 4) != 0, behind = (at.lane & 2) != 0, odd = (at.lane & 1) != 0;

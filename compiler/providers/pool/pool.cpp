@@ -83,8 +83,8 @@ class PoolProvider : public PlainProvider {
     const double outputs =
         static_cast<double>(values_of(task.output)) * task.batch / elements_per_word(task.writes.element);
     const double loads = outputs * rows_read * op.kernel_w * (op.kind == PoolKind::average ? kMeanLoads : 1);
-    // Of eight images side by side, fitted to networks of 32 images on an H100, where VGG-19's five pools take 186 us
-    // and ResNet-50's takes 27. The memory of ArchSpec is an H200's, which is 1.43 times as fast.
+    // It is for eight images side by side, and was fitted to networks of 32 images on an H100, where VGG-19's five
+    // pools take 186 us and ResNet-50's takes 27. The memory of ArchSpec is an H200's, which is 1.43 times as fast.
     constexpr double kOctetTransferLoss = 1.45;
     LaunchWork work = PlainProvider::work_of(task, plan);
     if (has_lines(task.reads[0].layout)) work.activation_bytes *= kOctetTransferLoss;

@@ -18,7 +18,7 @@ BURIN_DEVICE float start() {
       return 0;
   }
 }
-// Of two parts of a group.
+// Makes one of two parts of a group.
 BURIN_DEVICE float both_parts(float a, float b) {
   switch (statistic()) {
     case kLargest:

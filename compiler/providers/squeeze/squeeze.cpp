@@ -70,7 +70,7 @@ class SqueezeProvider : public PlainProvider {
   static std::int64_t channel_parts(const Task& task) {
     return ceil_div(task.inputs[0][0], task.get<Squeeze>()->part_channels);
   }
-  // Of one channel, or of as many as lie side by side.
+  // One channel has so many, or as many channels as lie side by side.
   static std::int64_t pixel_words(const Task& task) { return place_words(task) * together(task); }
   static std::int64_t plane_words(const Task& task) { return values_of(task.inputs[0], 1) * pixel_words(task); }
   static std::int64_t part_words(const Task& task) {

@@ -18,7 +18,7 @@ BURIN_DEVICE u32 sums_start() { return kSharedStart + (weights_in_shared() ? run
 BURIN_DEVICE u32 sums_count() { return part_channels() * images(); }
 BURIN_DEVICE u32 means_start() { return sums_start() + warps() * sums_count() * kWordBytes; }
 
-// Of the block's channels, the sums of each warp's pixels.
+// Adds up each warp's pixels of the block's channels.
 BURIN_DEVICE void add_up_planes(const float* image) {
   const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads, warp = thread / kWarpThreads;
   const u32 together = channels_together(), planes = part_channels() / together;
