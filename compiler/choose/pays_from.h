@@ -9,9 +9,9 @@
 
 namespace burin {
 
-// The input of the task's convolution has zeros that are known. Models of the providers that skip zeros say from where
-// on these pay, beside the least time of kernels among `compared` that skip none. Where those were measured nothing is
-// said, since models are off by more than what is to be told apart.
+// What is known of the zeros that the task's convolution reads, and the share from which on the models estimate that
+// the best kernel which skips them takes less than every one of `compared` that skips none. Where those were measured
+// nothing is said, since models are off by more than what is to be told apart.
 InputZeros skipping_pays_from(const Task& task, const std::vector<KernelOption>& compared);
 
 }  // namespace burin

@@ -97,8 +97,8 @@ class Block {
   // Where all threads of the caller's warp have come: the warp has done with what it read.
   std::optional<std::string> gate_release(std::uint32_t gate);
   GroupProducts& products() { return products_[static_cast<std::size_t>(thread_)]; }
-  // What lanes with the caller's columns have loaded for a product with a matrix that begins there, if they still have
-  // it: other products may have taken its place.
+  // What a lane of the block that has the caller's columns was the last to load, for a product whose second matrix may
+  // begin there.
   LoadedOperands& loaded_operands(std::uint32_t first_byte);
   // Until the phase is complete; the fault when the wait is one that must not be.
   std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase);

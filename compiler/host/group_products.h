@@ -30,10 +30,15 @@ struct GroupOperands {
   std::uint32_t depth = 16;  // rows of the second matrix
   Order order = Order::octets;
 
-  bool operator==(const GroupOperands&) const = default;
+  // Whether the second matrices are the same.
+  bool has_b_of(const GroupOperands& other) const {
+    return b == other.b && next_rows == other.next_rows && next_octet == other.next_octet && octets == other.octets &&
+           depth == other.depth && order == other.order;
+  }
 };
 
-// What lanes of a warp find in the second matrix that all of them multiply with: the first of them loads it.
+// What a lane found in one pair of columns of a second matrix, and who may take that: many lanes multiply with the same
+// columns.
 struct LoadedOperands {
   GroupOperands operands;
   std::vector<std::uint32_t> words;  // octet by octet

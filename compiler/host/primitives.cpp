@@ -448,25 +448,24 @@ struct GroupRow {
   bool stored[kMaxDepth];
 };
 
-// Loads what lies in shared memory, if whoever stored it has offered it to products. Several lanes of a warp load a
+// It loads what lies in shared memory, if whoever stored it has offered it to products. Several lanes of a warp load a
 // word; one of them looks.
 class OperandLoader {
  public:
   OperandLoader() : memory_(Block::current().shared()), thread_(static_cast<int>(Block::current().thread())) {}
-  const SharedMemory& memory() const { return memory_; }
   u32 load(u32 place, bool looks) {
     float value = 0;
-    if (looks || !memory_.load_as_well(place, thread_, value)) look(place, value);
+    if (looks) {
+      require(memory_.check_offered(place));
+      require(memory_.load(place, thread_, value));
+      memory_.note_other_readers(place);
+    } else if (!memory_.load_as_well(place, thread_, value)) {
+      require(memory_.load(place, thread_, value));  // which finds the fault
+    }
     return std::bit_cast<u32>(value);
   }
 
  private:
-  void look(u32 place, float& value) {
-    require(memory_.check_offered(place));
-    require(memory_.load(place, thread_, value));
-    memory_.note_other_readers(place);
-  }
-
   SharedMemory& memory_;
   int thread_;
 };
@@ -481,34 +480,27 @@ u32 words_of_octet(const GroupOperands& operands) {
   return operands.order == GroupOperands::Order::words ? operands.depth * 2 : operands.depth;
 }
 u32 place_in_octet(const GroupOperands& operands, u32 pair, u32 word) {
-  const u32 k = word / 2, column = pair * 2 + word % 2;
-  switch (operands.order) {
-    case GroupOperands::Order::octets:
-      return word / 8 * operands.next_rows + word % 8 * 16 + pair * kWordBytes;
-    case GroupOperands::Order::columns:
-      return k / 4 * operands.next_rows + column * 16 + k % 4 * kWordBytes;
-    case GroupOperands::Order::words:
-      return k / 4 * operands.next_rows + column * 16 + k % 4 * kWordBytes;
+  if (operands.order == GroupOperands::Order::octets) {
+    return word / 8 * operands.next_rows + word % 8 * 16 + pair * kWordBytes;
   }
-  return 0;
+  const u32 of_column = word / 2, column = pair * 2 + word % 2;
+  return of_column / 4 * operands.next_rows + column * 16 + of_column % 4 * kWordBytes;
 }
 
-// The words of the thread's pair of columns, octet by octet. Eight lanes of a warp have the same pair; the first of
-// them looks, and the others take what it found where they may read it.
+// The words of the thread's pair of columns lie octet by octet. In each warp eight lanes have the same pair; the first
+// of them looks, and the others take what was found last where they may read it.
 const std::vector<u32>& words_of_b(const GroupOperands& operands) {
   Block& block = Block::current();
   const u32 pair = thread() % 4;
   const bool looks = thread() % 32 < 4;
   LoadedOperands& loaded = block.loaded_operands(operands.b);
-  OperandLoader loader;
-  const SharedMemory& memory = loader.memory();
-  if (!looks && loaded.operands == operands && memory.meets(loaded.needs, static_cast<int>(thread()))) {
-    return loaded.words;
-  }
+  const SharedMemory& memory = block.shared();
+  const bool may_take = loaded.operands.has_b_of(operands) && memory.meets(loaded.needs, static_cast<int>(thread()));
+  if (!looks && may_take) return loaded.words;
   loaded.operands = operands;
-  loaded.needs = memory.needs();
   loaded.needs.others = false;  // until all is there
   loaded.words.clear();
+  OperandLoader loader;
   SharedMemory::Needs needs = memory.needs();
   for (u32 octet = 0; octet < operands.octets; ++octet) {
     for (u32 word = 0; word < words_of_octet(operands); ++word) {

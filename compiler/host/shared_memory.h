@@ -71,9 +71,9 @@ class SharedMemory {
     value = word.value;
     return std::nullopt;
   }
-  // A thread has loaded the word for others of its warp as well. They load it without a note of who reads it, where
-  // load() finds the fault if load_as_well() returns false.
+  // A thread has loaded the word for others of its warp as well, and they load it without a note of who reads it.
   void note_other_readers(std::uint32_t address) { words_[address / kWordBytes].reader = kManyReaders; }
+  // False where load() would find a fault.
   bool load_as_well(std::uint32_t address, int thread, float& value) const {
     const std::uint32_t index = address / kWordBytes;
     if (address % kWordBytes != 0 || index >= words_.size() || !readable(index, thread)) return false;

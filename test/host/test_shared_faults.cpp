@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "compiler/host/shared_memory.h"
 #include "test/catch.h"
@@ -75,6 +77,97 @@ TEST_CASE("what a thread has stored is multiplied by a warpgroup only where it w
   }
   memory.offer(1);
   CHECK_FALSE(memory.check_offered(12));
+}
+
+// ---- what lanes take that others have loaded
+
+namespace {
+
+// Thread 0 has loaded a word, and another one finds the same.
+class TakenWord {
+ public:
+  TakenWord() {
+    memory.begin_block();
+    REQUIRE_FALSE(memory.store(kWord, 0, 1.0F));
+    REQUIRE_FALSE(memory.store(kOther, 0, 0.0F));
+    memory.begin_interval();
+  }
+  burin::SharedMemory::Needs loaded(std::uint32_t address = kWord) {
+    float value = 0;
+    REQUIRE_FALSE(memory.load(address, 0, value));
+    burin::SharedMemory::Needs needs = memory.needs();
+    memory.add(needs, address);
+    return needs;
+  }
+
+  static constexpr std::uint32_t kWord = 128, kOther = 136, kCopied = 144;
+  burin::SharedMemory memory = {256, kThreads};
+};
+
+}  // namespace
+
+TEST_CASE("what a thread has loaded others may take until anything in shared memory changes") {
+  using Change = std::function<std::optional<std::string>(burin::SharedMemory&)>;
+  const std::pair<const char*, Change> changes[] = {
+      {"store", [](auto& memory) { return memory.store(TakenWord::kOther, 1, 2.0F); }},
+      {"half", [](auto& memory) { return memory.store_half(TakenWord::kOther, 1, 2); }},
+      {"bits", [](auto& memory) { return memory.set_bits(TakenWord::kOther, 1, 2); }},
+      {"copy", [](auto& memory) { return memory.copy(TakenWord::kCopied, 1, 2.0F); }},
+      {"gate", [](auto& memory) { return memory.gate_init(0, 0); }},
+      {"broadcast", [](auto& memory) { return memory.broadcast(); }},
+      {"block",
+       [](auto& memory) {
+         memory.begin_block();
+         return std::nullopt;
+       }},
+  };
+  for (const auto& [name, change] : changes) {
+    INFO(name);
+    TakenWord word;
+    const auto needs = word.loaded();
+    CHECK(word.memory.meets(needs, 1));
+    REQUIRE_FALSE(change(word.memory));
+    CHECK_FALSE(word.memory.meets(needs, 1));
+  }
+  TakenWord word;
+  REQUIRE_FALSE(word.memory.copy(TakenWord::kCopied, 1, 2.0F));
+  word.memory.commit(1);
+  const auto in_flight = word.loaded();
+  word.memory.wait(1, 0);  // the copy has landed
+  CHECK_FALSE(word.memory.meets(in_flight, 1));
+  const auto needs = word.loaded();
+  word.memory.begin_interval();
+  CHECK(word.memory.meets(needs, 1));
+}
+
+TEST_CASE("what a thread has stored since the last barrier others may not take") {
+  TakenWord word;
+  REQUIRE_FALSE(word.memory.store(TakenWord::kOther, 0, 2.0F));
+  const auto needs = word.loaded(TakenWord::kOther);
+  CHECK_FALSE(word.memory.meets(needs, 1));
+  CHECK_FALSE(word.memory.meets(needs, 0));
+  word.memory.begin_interval();
+  CHECK(word.memory.meets(word.loaded(TakenWord::kOther), 1));
+}
+
+TEST_CASE("what a bulk copy has brought is taken by threads that have waited for it") {
+  constexpr float kValues[] = {1, 2, 3, 4};
+  TakenWord word;
+  burin::SharedMemory& memory = word.memory;
+  REQUIRE_FALSE(memory.gate_init(0, 0));
+  memory.begin_interval();
+  REQUIRE_FALSE(memory.gate_expect(0, 16, 0));
+  REQUIRE_FALSE(memory.bulk_copy(TakenWord::kCopied, kValues, 0, 0));
+  bool open = false;
+  REQUIRE_FALSE(memory.gate_wait(0, 0, 0, open));
+  REQUIRE(open);
+  const auto needs = word.loaded(TakenWord::kCopied);
+  CHECK(memory.meets(needs, 0));
+  CHECK_FALSE(memory.meets(needs, 1));
+  REQUIRE_FALSE(memory.gate_wait(0, 0, 1, open));
+  REQUIRE(open);
+  CHECK(memory.meets(needs, 1));
+  CHECK_FALSE(memory.meets(needs, 2));
 }
 
 TEST_CASE("two threads store the halves of a word") {

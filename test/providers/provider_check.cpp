@@ -200,7 +200,7 @@ std::string check_text(const Task& task, const Candidate& candidate, const Recip
   return {};
 }
 
-ProviderCheck on_own_tensors(const OperatorCase& edge) {
+ProviderCheck check_for(const OperatorCase& edge) {
   ProviderCheck check;
   check.tolerance = edge.tolerance;
   if (edge.from.images_together() > 3 || edge.to.images_together() > 3) check.batches = {1, 9};
@@ -298,10 +298,10 @@ std::string check_operator(const Network& network, const ProviderCheck& check) {
   return check_operator(network, network.operators.back(), check);
 }
 
-std::string check_whole(const OperatorCase& edge) { return check_operator(network_of(edge), on_own_tensors(edge)); }
+std::string check_whole(const OperatorCase& edge) { return check_operator(network_of(edge), check_for(edge)); }
 
 std::string check_slices(const OperatorCase& edge, SlicesBegin begin) {
-  ProviderCheck check = on_own_tensors(edge);
+  ProviderCheck check = check_for(edge);
   check.tuned_batch = 32;
   check.before = begin == SlicesBegin::aligned ? 8 : 3;
   check.behind = 4;

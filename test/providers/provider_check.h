@@ -52,9 +52,9 @@ std::string check_operator(const burin::Network& network, const burin::Operator&
 // Checks its last operator.
 std::string check_operator(const burin::Network& network, const ProviderCheck& check = {});
 
-// The operator of a case on tensors of their own, and planned for more images on slices of larger ones, which begin
-// where 16-byte accesses may, or anywhere.
+// Slices of larger tensors begin where 16-byte accesses may, or anywhere.
 enum class SlicesBegin { aligned, anywhere };
+// The operator of a case is checked on tensors of its own; and planned for more images, on slices.
 std::string check_whole(const OperatorCase& edge);
 std::string check_slices(const OperatorCase& edge, SlicesBegin begin);
 // All three.

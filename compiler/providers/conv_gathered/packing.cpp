@@ -39,15 +39,16 @@ class BitRow {
 };
 
 // std::popcount() is a call without the instruction, which not every x86-64 has.
-int count_ones(std::uint64_t bits) {
+constexpr int count_ones(std::uint64_t bits) {
   constexpr std::uint64_t kPairs = 0x5555555555555555, kFours = 0x3333333333333333, kBytes = 0x0f0f0f0f0f0f0f0f;
   bits -= (bits >> 1) & kPairs;
   bits = (bits & kFours) + ((bits >> 2) & kFours);
   bits = (bits + (bits >> 4)) & kBytes;
   return static_cast<int>((bits * 0x0101010101010101) >> 56);
 }
+static_assert(count_ones(0) == 0 && count_ones(~std::uint64_t{0}) == 64 && count_ones(0x8000000100010003) == 5);
 
-// Rows of a group.
+// A group has columns by which it is live.
 struct RowGroup {
   explicit RowGroup(int columns) : rows_with(static_cast<std::size_t>(columns)), any(columns), one(columns) {}
   std::vector<std::uint8_t> rows_with;  // of each column
@@ -72,10 +73,10 @@ int live_with_anywhere(const RowGroup& group, const BitRow& out, const BitRow& i
   return live_with(group, out, in, count_ones);
 }
 #ifdef __x86_64__
-[[gnu::target("popcnt")]] int live_with_instruction(const RowGroup& group, const BitRow& out, const BitRow& in) {
+[[gnu::target("popcnt")]] int live_with_popcnt(const RowGroup& group, const BitRow& out, const BitRow& in) {
   return live_with(group, out, in, [](std::uint64_t bits) { return __builtin_popcountll(bits); });
 }
-LiveWith* best_live_with() { return __builtin_cpu_supports("popcnt") ? live_with_instruction : live_with_anywhere; }
+LiveWith* best_live_with() { return __builtin_cpu_supports("popcnt") ? live_with_popcnt : live_with_anywhere; }
 #else
 LiveWith* best_live_with() { return live_with_anywhere; }
 #endif
