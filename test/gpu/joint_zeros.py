@@ -16,8 +16,9 @@ layer reads what the layers before make of them:
     choice-tf32    TF32, as the models choose with --activations
 
 Times are what `burin bench` says of steps, without what an interval takes that has no kernel in it, and of the whole network
-in one launch; pools that are no part of their convolution, and conversions, count in the network alone. The last column is the
-best of what leaves out zeros of one kind over the better of what leaves out both: above 1 both together gain.
+in one launch; pools that are no part of their convolution, and conversions, count in the network alone. Gains are, in each
+precision, the better of the ways that leave out zeros of one kind over that which leaves out both: above 1 both together gain.
+A second table has the ways beside each other for all layers of a network: geometric means, the least and the most.
 A model that fails has its fault in its row, and the others go on. Rows are written to --json after each way of a model;
 --continue leaves out those that it has. The exit code is 1 where one failed or was not begun. Needs nothing but Python 3.
 """
@@ -27,7 +28,7 @@ import sys
 from pathlib import Path
 
 import measured_rows
-from measured_rows import Failure, call, geometric_mean, microseconds, ratio_text
+from measured_rows import UNKNOWN, Failure, call, geometric_mean, microseconds, ratio_text
 
 WAYS = {
     "weights": (),
@@ -38,8 +39,11 @@ WAYS = {
     "dead-tf32": ("--precision", "tf32", "--kernels", "gathered_rows", "--plan", "skip_dead=1", "--activations"),
     "choice-tf32": ("--precision", "tf32", "--activations"),
 }
-ALONE, BOTH = ("weights", "input", "weights-tf32"), ("maps", "dead-tf32")
+# precision -> what leaves out zeros of one kind, and what leaves out both
+GAINS = {"FP32": (("weights", "input"), "maps"), "TF32": (("weights-tf32",), "dead-tf32")}
+RATIOS = (("weights", "input"), ("weights", "maps"), ("weights-tf32", "dead-tf32"))
 NETWORK = "whole network"
+LEAST_US = 0.1  # of a step that takes no longer than the interval around it
 
 
 def measure(options, model, inputs, way):
@@ -56,7 +60,7 @@ def measure(options, model, inputs, way):
         times = {NETWORK: entry["latency"]["median_us"]}
         for step in entry["steps"]:
             if step["kind"] == "convolution":
-                own = step["time"]["median_us"] - entry["empty_interval"]["median_us"]
+                own = max(step["time"]["median_us"] - entry["empty_interval"]["median_us"], LEAST_US)
                 times[step["operator"]] = times.get(step["operator"], 0) + own
         rows += [{"layer": layer, "batch": entry["batch"], "us": us, "fault": ""} for layer, us in times.items()]
         if len(times) == 1:
@@ -64,34 +68,58 @@ def measure(options, model, inputs, way):
     return rows
 
 
-def gain(times):
-    """What both together gain over the better of both alone."""
-    alone, both = ([times[way] for way in ways if way in times] for ways in (ALONE, BOTH))
-    return min(alone) / min(both) if alone and both else None
+def gain(times, precision):
+    """What both together gain over the better of both alone; None where something was not measured."""
+    alone, both = GAINS[precision]
+    return min(times[way] for way in alone) / times[both] if both in times and all(way in times for way in alone) else None
 
 
-def cells_of(rows, ways):
+def by_layer(rows):
+    """(model, layer, batch) -> way -> microseconds, of what has no fault."""
     found = {}
     for row in rows:
         if not row["fault"]:
             found.setdefault((row["model"], row["layer"], row["batch"]), {})[row["way"]] = row["us"]
+    return found
+
+
+def layer_cells(found, ways):
     cells = []
     for (model, layer, batch), times in found.items():
-        cells.append([model, layer, str(batch), *(microseconds(times.get(way)) for way in ways),
-                      ratio_text(None if layer == NETWORK else gain(times))])
-    gains = [value for (_, layer, _), times in found.items() if layer != NETWORK and (value := gain(times))]
-    return ["model", "layer", "batch", *(f"{way} us" for way in ways), "gain"], cells, gains
+        gains = [None if layer == NETWORK else gain(times, precision) for precision in GAINS]
+        cells.append([model, layer, str(batch), *(microseconds(times.get(way)) for way in ways), *map(ratio_text, gains)])
+    return ["model", "layer", "batch", *(f"{way} us" for way in ways), *(f"gain {precision}" for precision in GAINS)], cells
+
+
+def spread(values):
+    """Their geometric mean, the least and the most."""
+    return f"{geometric_mean(values):.2f} ({min(values):.2f} to {max(values):.2f})" if values else UNKNOWN
+
+
+def network_cells(found):
+    networks = {}
+    for (model, layer, batch), times in found.items():
+        if layer != NETWORK:
+            networks.setdefault((model, batch), []).append(times)
+    cells = []
+    for (model, batch), layers in networks.items():
+        cells.append([model, str(batch), str(len(layers)),
+                      *(spread([times[one] / times[other] for times in layers if one in times and other in times])
+                        for one, other in RATIOS)])
+    return ["model", "batch", "layers", *(f"{one} / {other}" for one, other in RATIOS)], cells
 
 
 def report(document, markdown=False):
     rows = document["rows"]
-    ways = [way for way in WAYS if any(row["way"] == way for row in rows if not row["fault"])]
-    heads, cells, gains = cells_of(rows, ways)
-    lines = [measured_rows.table(heads, cells, {"model", "layer"}, markdown)]
-    if gains:
-        lines.append(f"{len(gains)} layers: both together over the better of both alone: geometric mean "
-                     f"{geometric_mean(gains):.2f}, least {min(gains):.2f}, most {max(gains):.2f}; at least 1.3 in "
-                     f"{sum(value >= 1.3 for value in gains)}")
+    found = by_layer(rows)
+    ways = [way for way in WAYS if any(way in times for times in found.values())]
+    lines = [measured_rows.table(*layer_cells(found, ways), {"model", "layer"}, markdown), "",
+             measured_rows.table(*network_cells(found), {"model"}, markdown)]
+    for precision in GAINS:
+        gains = [value for (_, layer, _), times in found.items() if layer != NETWORK and (value := gain(times, precision))]
+        if gains:
+            lines.append(f"{precision}: both together over the better of both alone, {len(gains)} layers: {spread(gains)}; at least "
+                         f"1.3 in {sum(value >= 1.3 for value in gains)}")
     return "\n".join([*lines, *(f"FAILED: {row['job']}: {row['fault']}" for row in rows if row["fault"])])
 
 
@@ -113,6 +141,8 @@ def parse_arguments(arguments=None):
         model, equals, inputs = text.partition("=")
         if not equals or not Path(model).is_file() or not Path(inputs).is_file():
             parser.error(f"--model: '{text}' is not MODEL.onnx=INPUTS.npy, of files that there are")
+        if Path(model).stem in options.models:
+            parser.error(f"--model: two are called {Path(model).stem}")
         options.models[Path(model).stem] = (Path(model), Path(inputs))
     measured_rows.check_resuming(parser, options)
     return options

@@ -31,11 +31,13 @@ elif command == "bench":
 
 class Gains(unittest.TestCase):
     def test_over_the_better_of_both_alone(self):
-        self.assertEqual(joint_zeros.gain({"weights": 12.0, "input": 20.0, "maps": 16.0, "dead-tf32": 10.0}), 1.2)
+        times = {"weights": 12.0, "input": 10.0, "maps": 8.0, "weights-tf32": 6.0, "dead-tf32": 5.0}
+        self.assertEqual(joint_zeros.gain(times, "FP32"), 1.25)
+        self.assertEqual(joint_zeros.gain(times, "TF32"), 1.2)
 
     def test_of_what_was_not_measured(self):
-        self.assertIsNone(joint_zeros.gain({"weights": 12.0}))
-        self.assertIsNone(joint_zeros.gain({"maps": 12.0}))
+        self.assertIsNone(joint_zeros.gain({"weights": 12.0, "maps": 8.0}, "FP32"))
+        self.assertIsNone(joint_zeros.gain({"weights-tf32": 12.0}, "TF32"))
 
 
 class Runs(ToolCase):
@@ -52,9 +54,10 @@ class Runs(ToolCase):
         result, document = self.run_it("--ways", "weights,input,maps")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len(document["rows"]), 12)  # three ways, two batches, a layer and the network
-        self.assertRegex(result.stdout, r"net +conv2 +1 +10\.0 +20\.0 +8\.00 +1\.25")
-        self.assertRegex(result.stdout, r"net +whole network +32 +13\.0 +23\.0 +11\.0 +-")
-        self.assertIn("2 layers: both together over the better of both alone: geometric mean 1.25", result.stdout)
+        self.assertRegex(result.stdout, r"net +conv2 +1 +10\.0 +20\.0 +8\.00 +1\.25 +-")
+        self.assertRegex(result.stdout, r"net +whole network +32 +13\.0 +23\.0 +11\.0 +- +-")
+        self.assertRegex(result.stdout, r"net +32 +1 +0\.50 \(0\.50 to 0\.50\) +1\.25 \(1\.25 to 1\.25\) +-")
+        self.assertIn("FP32: both together over the better of both alone, 2 layers: 1.25 (1.25 to 1.25); at least 1.3 in 0", result.stdout)
         self.assertIn(f"--kernels zero_skip --activations={self.folder / 'net.npy'}", result.stderr)
 
     def test_a_fault_is_a_row(self):
@@ -70,6 +73,9 @@ class Runs(ToolCase):
         result, _ = self.run_it("--model", "net.onnx=nothing.npy")
         self.assertEqual(result.returncode, 2)
         self.assertIn("'net.onnx=nothing.npy' is not MODEL.onnx=INPUTS.npy", result.stderr)
+        result, _ = self.run_it(*self.asked)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--model: two are called net", result.stderr)
 
 
 if __name__ == "__main__":
