@@ -510,7 +510,7 @@ TEST_CASE(
 
 TEST_CASE("every_provider: the host executor runs each step, and verify --layers has a row for it") {
   const Compiled& made = compiled();
-  // Each provider reads what the one before has made, 14 of them in half precision: with one seed in hundreds so many
+  // Each provider reads what the one before has made, 14 steps of which round: with some seeds so many
   // small errors become a larger one than verify allows for the network, though each step is right.
   const Outcome outcome = run_burin(
       {"verify", made.package_file, "--against", made.model, "--device", "host", "--layers", "--json", "--seed", "1"});
