@@ -1,10 +1,5 @@
 """Tests of joint_zeros.py that need no GPU: what is asked of burin, how steps become layers, and the table."""
-import sys
 import unittest
-from pathlib import Path
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
 
 import joint_zeros
 from tool_case import ToolCase
