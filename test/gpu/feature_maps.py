@@ -1,15 +1,22 @@
 #!/usr/bin/env python3
 """Zeros in the inputs of convolutions, on photographs, and the multiplications that are left without them.
 
-    feature_maps.py [NORMALIZATION:]MODEL.onnx ... [--json FILE | --markdown] [--inputs FOLDER]
+    feature_maps.py [NORMALIZATION:]MODEL.onnx ... [--fit] [--json FILE | --markdown] [--inputs FOLDER]
 
 The models are those of examples/models/make.py --real. Photographs are samples of scikit-learn and scikit-image, cut to a
 square, resized and normalised as NORMALIZATION says: `imagenet`, by mean and deviation (default); `caffe`, blue first, less
 the mean, 0 to 255 (AlexNet and SqueezeNet of the archive); `unit`, -1 to 1. Products with padding are not counted.
-Columns are in percent: zeros, dead channels, dead 8x8 tiles, and multiplications left where one skips zero weights (w),
-zero activations (a), both, w and dead channels, w and dead 8x8 tiles. With --inputs what each model reads is written, too, as
-FOLDER/MODEL.npy, for burin's --activations. It needs onnx, onnxruntime, pillow, scikit-image and
-scikit-learn.
+The first table is in percent: zeros, dead channels, dead 8x8 tiles, and multiplications left where one skips zeros of
+the weights, of the activations, both, zeros of the weights and dead channels, zeros of the weights and dead 8x8 tiles.
+The second says where the zeros are, in percent but for the mean stretch: dead tiles; dead runs, as
+ir/activation_zeros.h has them; the mean length of a stretch of zeros along a row, and the share of the zeros that are in
+stretches of so many or more; and quantiles of the channels' shares of zeros.
+With --fit each map that has 1 % zeros or more is compared with the patterns of compiler/synthetic_zeros.cpp, which
+zero_patterns.py makes with many constants (blobs: radius, spread; channels: the share of zeros in dead ones), of the
+same share of zeros: how far those with burin's constants are from it, and the nearest one, in points of percent. Over
+all maps, of which each counts once, those that fit best follow. That takes minutes.
+With --inputs what each model reads is written, too, as FOLDER/MODEL.npy, for burin's --activations. It needs onnx,
+onnxruntime, pillow, scikit-image and scikit-learn.
 """
 import argparse
 import json
@@ -18,25 +25,22 @@ from pathlib import Path
 
 import numpy as np
 
+import zero_patterns
+from zero_patterns import BURINS, GROUPS, LEAST_SHARE, STRETCH, dead_tiles
+
 NORMALIZATIONS = {
     "imagenet": lambda pixels: (pixels / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225],
     "caffe": lambda pixels: pixels[:, :, ::-1] - [104, 117, 123],
     "unit": lambda pixels: pixels / 127.5 - 1,
 }
-COLUMNS = ("zeros", "dead channels", "dead 8x8", "w", "a", "both", "w+channels", "w+8x8")
+COLUMNS = ("zeros", "dead channels", "dead 8x8", "weights", "activations", "both", "weights, channels", "weights, 8x8")
 TILE = 8
+PLACES = (*GROUPS["tiles"], *GROUPS["runs"], STRETCH, *GROUPS["stretches"], *GROUPS["channels"][1:])
+SHOWN = 5  # of the patterns that fit best
 
 
 class UserError(Exception):
     pass
-
-
-def dead_tiles(zero, rows, columns):
-    """Which tiles of each channel are zero everywhere; what the border cuts off a tile counts as zero."""
-    channels, height, width = zero.shape
-    padded = np.pad(zero, ((0, 0), (0, -height % rows), (0, -width % columns)), constant_values=True)
-    tiles = padded.reshape(channels, padded.shape[1] // rows, rows, padded.shape[2] // columns, columns)
-    return tiles.all(axis=(2, 4))
 
 
 def products(live, weights, stride, pads, groups):
@@ -109,21 +113,24 @@ class Model:
         return self.normalised(pixels).transpose(2, 0, 1)[None].astype(np.float32)
 
     def measure(self, photographs):
-        """For each convolution the means of its columns."""
+        """For each convolution what it reads, its shape, and the means of its columns."""
         import onnx
         import onnxruntime
         names = sorted({read for _, read, _, _ in self.convolutions} - {self.source.name})
         del self.model.graph.output[:]
         self.model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
         session = onnxruntime.InferenceSession(self.model.SerializeToString(), providers=["CPUExecutionProvider"])
-        rows = {}
+        rows, shapes = {}, {}
         for photograph in photographs:
             image = self.image(photograph)
             values = dict(zip(names, session.run(names, {self.source.name: image})))
             values[self.source.name] = image
+            places = {name: zero_patterns.places(value[0] == 0) for name, value in values.items()}
             for name, read, kernel, geometry in self.convolutions:
-                rows.setdefault(name, []).append(statistics(values[read][0], kernel, **geometry))
-        return {name: dict(zip(COLUMNS, np.mean(row, axis=0).tolist())) for name, row in rows.items()}
+                columns = dict(zip(COLUMNS, statistics(values[read][0], kernel, **geometry)))
+                rows.setdefault(name, []).append({**places[read], **columns})
+                shapes[name] = {"reads": read, "shape": list(values[read].shape[1:])}
+        return {name: {**shapes[name], **zero_patterns.mean_of(row)} for name, row in rows.items()}
 
 
 def sample_photographs():
@@ -138,21 +145,74 @@ def sample_photographs():
     return photographs
 
 
-def print_table(rows, markdown):
-    lines = [["layer", *COLUMNS]]
-    lines += [[name.removesuffix(".weight"), *(f"{100 * value:.1f}" for value in row.values())]
-              for name, row in rows.items()]
+def fit(measured):
+    """For each model and map with zeros enough the distances of all patterns."""
+    found = {}
+    for model, rows in measured.items():
+        maps = {row["reads"]: row for row in rows.values() if row["zeros"] >= LEAST_SHARE}
+        found[model] = {read: zero_patterns.distances(row, row["zeros"], row["shape"]) for read, row in maps.items()}
+    return found
+
+
+def percent(share):
+    return f"{100 * share:.1f}"
+
+
+def layer_cells(rows, columns):
+    lines = [["layer", *columns]]
+    for name, row in rows.items():
+        cells = [f"{row[column]:.2f}" if column == STRETCH else percent(row[column]) for column in columns]
+        lines.append([name.removesuffix(".weight"), *cells])
+    return lines
+
+
+def fit_cells(rows, fitted):
+    """For each layer the distances of burin's patterns, and the nearest of all."""
+    lines = [["layer", *map(str, BURINS), "nearest", "its distance"]]
+    for name, row in rows.items():
+        if row["reads"] in fitted:
+            found = fitted[row["reads"]]
+            best = zero_patterns.nearest(found)
+            lines.append([name.removesuffix(".weight"), *(percent(found[pattern][0]) for pattern in BURINS), str(best),
+                          percent(found[best][0])])
+    return lines
+
+
+def overall_cells(fitted):
+    """Mean distances over all maps, and over each model's, of the best patterns, the best `channels`, and burin's."""
+    fitted = {model: maps for model, maps in fitted.items() if maps}
+    every = [found for maps in fitted.values() for found in maps.values()]
+    if not every:
+        return [["pattern"]]
+
+    def mean(maps, pattern, scale=0):
+        return float(np.mean([found[pattern][scale] for found in maps]))
+
+    ranked = sorted(every[0], key=lambda pattern: mean(every, pattern))
+    shown = {*ranked[:SHOWN], *BURINS, next(pattern for pattern in ranked if pattern.kind == "channels")}
+    lines = [["pattern", "all", *(Path(model).stem for model in fitted), "nearest of all", "logarithms"]]
+    for pattern in ranked:
+        if pattern in shown:
+            means = [mean(every, pattern), *(mean(maps.values(), pattern) for maps in fitted.values())]
+            times = sum(zero_patterns.nearest(found) == pattern for found in every)
+            lines.append([str(pattern), *map(percent, means), str(times), f"{mean(every, pattern, 1):.2f}"])
+    return lines
+
+
+def print_table(lines, markdown):
+    print()
     if markdown:
-        lines.insert(1, ["---"] * len(lines[0]))
+        lines = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
         print(*("| " + " | ".join(line) + " |" for line in lines), sep="\n")
         return
     wide = max(len(line[0]) for line in lines)
-    print(*(line[0].ljust(wide) + "".join(cell.rjust(15) for cell in line[1:]) for line in lines), sep="\n")
+    print(*(line[0].ljust(wide) + "".join(cell.rjust(18) for cell in line[1:]) for line in lines), sep="\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="[NORMALIZATION:]MODEL.onnx")
+    parser.add_argument("--fit", action="store_true", help="which made-up patterns of zeros come nearest")
     parser.add_argument("--json", type=Path, metavar="FILE", help="everything that was measured, as shares")
     parser.add_argument("--markdown", action="store_true", help="tables for docs/feature-maps.md")
     parser.add_argument("--inputs", type=Path, metavar="FOLDER", help="what each model reads, as FOLDER/MODEL.npy")
@@ -172,8 +232,20 @@ def main():
         if options.inputs:
             np.save(options.inputs / (Path(model.path).stem + ".npy"), np.concatenate([model.image(p) for p in photographs]))
         measured[model.path] = model.measure(photographs)
-        print(f"{model.path}: percent, means of {len(photographs)} photographs")
-        print_table(measured[model.path], options.markdown)
+        print(f"\n{model.path}: means of {len(photographs)} photographs")
+        for columns in (COLUMNS, PLACES):
+            print_table(layer_cells(measured[model.path], columns), options.markdown)
+    if options.fit:
+        fitted = fit(measured)
+        for path, rows in measured.items():
+            print(f"\n{path}: distances of patterns")
+            print_table(fit_cells(rows, fitted[path]), options.markdown)
+        print(f"\nAll {sum(map(len, fitted.values()))} maps: mean distances")
+        print_table(overall_cells(fitted), options.markdown)
+        for path, rows in measured.items():
+            for row in rows.values():
+                found = fitted[path].get(row["reads"], {})
+                row["distances"] = {str(pattern): far for pattern, (far, _) in found.items()}
     if options.json:
         options.json.write_text(json.dumps(measured, indent=1))
 

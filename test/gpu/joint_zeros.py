@@ -2,7 +2,7 @@
 """Zeros of weights and of activations, alone and together, layer by layer in whole networks, on a GPU.
 
     joint_zeros.py BURIN --out FOLDER --model MODEL.onnx=INPUTS.npy ... [--ways LIST] [--batch 1,32] [--samples 20]
-                   [--budget S] [--json FILE] [--continue] [--markdown]
+                   [--baseline] [--budget S] [--json FILE] [--continue] [--markdown]
 
 Each model is compiled in several ways, and each network then runs on INPUTS (test/gpu/feature_maps.py --inputs), so that every
 layer reads what the layers before make of them:
@@ -19,6 +19,8 @@ Times are what `burin bench` says of steps, without what an interval takes that 
 in one launch; pools that are no part of their convolution, and conversions, count in the network alone. Gains are, in each
 precision, the better of the ways that leave out zeros of one kind over that which leaves out both: above 1 both together gain.
 A second table has the ways beside each other for all layers of a network: geometric means, the least and the most.
+With --baseline each way's layers are measured beside cuDNN, too (`burin bench --baseline cudnn`, which multiplies all weights and
+all of the input), and a third table has cuDNN's time over burin's; cuDNN's pool counts where burin's kernel has it inside.
 A model that fails has its fault in its row, and the others go on. Rows are written to --json after each way of a model;
 --continue leaves out those that it has. The exit code is 1 where one failed or was not begun. Needs nothing but Python 3.
 """
@@ -43,6 +45,7 @@ WAYS = {
 GAINS = {"FP32": (("weights", "input"), "maps"), "TF32": (("weights-tf32",), "dead-tf32")}
 RATIOS = (("weights", "input"), ("weights", "maps"), ("weights-tf32", "dead-tf32"))
 NETWORK = "whole network"
+CUDNN = {"cuDNN FP32": "cudnn_fp32", "cuDNN TF32": "cudnn_tf32", "cuDNN FP16": "cudnn_fp16"}
 LEAST_US = 0.1  # of a step that takes no longer than the interval around it
 
 
@@ -55,6 +58,7 @@ def measure(options, model, inputs, way):
                    "--no-siblings", "-q", *zeros])
     call(options, [options.burin, "bench", str(package), "--device", options.device, "--activations", str(inputs), "--samples",
                    str(options.samples), "-q", "--json", str(figures)])
+    beside = cudnn_times(options, package) if options.baseline else {}
     rows = []
     for entry in json.loads(figures.read_text())["network"]:
         times = {NETWORK: entry["latency"]["median_us"]}
@@ -62,10 +66,26 @@ def measure(options, model, inputs, way):
             if step["kind"] == "convolution":
                 own = max(step["time"]["median_us"] - entry["empty_interval"]["median_us"], LEAST_US)
                 times[step["operator"]] = times.get(step["operator"], 0) + own
-        rows += [{"layer": layer, "batch": entry["batch"], "us": us, "fault": ""} for layer, us in times.items()]
+        rows += [{"layer": layer, "batch": entry["batch"], "us": us, "cudnn": beside.get((layer, entry["batch"]), {}), "fault": ""}
+                 for layer, us in times.items()]
         if len(times) == 1:
             raise Failure(f"{package} has no convolution")
     return rows
+
+
+def cudnn_times(options, package):
+    """(layer, batch) -> what computes it -> cuDNN's microseconds for what the package's kernels of that layer compute."""
+    measured = package.with_suffix(".cudnn.json")
+    call(options, [options.burin, "bench", str(package), "--device", options.device, "--layer", "*", "--baseline", "cudnn",
+                   "--samples", str(options.samples), "-q", "--json", str(measured)])
+    found = {}
+    for row in json.loads(measured.read_text())["rows"]:
+        if row["kind"] == "convolution":
+            of_layer = found.setdefault((row["layer"], row["batch"]), {})
+            for name, key in CUDNN.items():
+                if row.get(key):
+                    of_layer[name] = of_layer.get(name, 0) + row[key]["median_us"]
+    return found
 
 
 def gain(times, precision):
@@ -109,12 +129,24 @@ def network_cells(found):
     return ["model", "batch", "layers", *(f"{one} / {other}" for one, other in RATIOS)], cells
 
 
+def cudnn_cells(rows):
+    """For each network, batch and way: cuDNN's time over burin's."""
+    ratios = {}
+    for row in rows:
+        for name, us in row.get("cudnn", {}).items():
+            ratios.setdefault((row["model"], row["batch"], row["way"]), {}).setdefault(name, []).append(us / row["us"])
+    cells = [[model, str(batch), way, *(spread(of_way.get(name, [])) for name in CUDNN)] for (model, batch, way), of_way in ratios.items()]
+    return ["model", "batch", "way", *(f"{name} / way" for name in CUDNN)], cells
+
+
 def report(document, markdown=False):
     rows = document["rows"]
     found = by_layer(rows)
     ways = [way for way in WAYS if any(way in times for times in found.values())]
     lines = [measured_rows.table(*layer_cells(found, ways), {"model", "layer"}, markdown), "",
              measured_rows.table(*network_cells(found), {"model"}, markdown)]
+    if any(row.get("cudnn") for row in rows):
+        lines += ["", measured_rows.table(*cudnn_cells(rows), {"model", "way"}, markdown)]
     for precision in GAINS:
         gains = [value for (_, layer, _), times in found.items() if layer != NETWORK and (value := gain(times, precision))]
         if gains:
@@ -131,6 +163,7 @@ def parse_arguments(arguments=None):
     parser.add_argument("--ways", type=lambda text: text.split(","), default=list(WAYS), metavar="LIST",
                         help=f"of {', '.join(WAYS)} (default: all)")
     parser.add_argument("--batch", default="1,32", metavar="LIST", help="default 1,32")
+    parser.add_argument("--baseline", action="store_true", help="cuDNN beside each layer")
     measured_rows.add_sweep_options(parser, "way of a model")
     options = parser.parse_args(arguments)
     for way in options.ways:

@@ -103,6 +103,7 @@ def weights_of(product):
 
 # --- burin ------------------------------------------------------------------------------------------------------------
 
+VERIFIED_IMAGES = "2"  # of a batch; the reference of 64 large images takes a minute for each layer
 FEW_IMAGES = 4  # up to which halves of burin's are not in n8c8hw
 
 
@@ -151,7 +152,7 @@ def measure_burin(options, products, key, batches):
     """(layer, batch) -> its row of `burin bench --json`."""
     package = compile_package(options, products, key, batches)
     call(options, [options.burin, "verify", str(package), "--against", str(package.with_suffix(".safetensors")), "--device",
-                   options.device, "--no-code", "-q"])
+                   options.device, "--no-code", "--images", VERIFIED_IMAGES, "-q"])
     file = package.with_suffix(".bench.json")
     call(options, [options.burin, "bench", str(package), "--device", options.device, "-q", "--json", str(file)])
     return {(row["layer"], row["batch"]): row for row in json.loads(file.read_text())["rows"]}

@@ -15,6 +15,10 @@ if command == "compile":
     if option("--precision"):
         sys.exit("burin: error: no plan serves it")
     open(option("-o"), "w").write(str(way))
+elif command == "bench" and option("--baseline"):
+    row = lambda layer, kind, us: {{"layer": layer, "kind": kind, "batch": 1, "cudnn_fp32": timed(us), "cudnn_tf32": None}}
+    rows = [row("conv2", "convolution", 10.0), row("pool", "pool", 7.0), row("conv2", "convolution", 5.0)]
+    json.dump({{"rows": rows}}, open(option("--json"), "w"))
 elif command == "bench":
     us = float(open(file).read())
     step = lambda name, kind, us: {{"operator": name, "kind": kind, "time": timed(us)}}
@@ -54,6 +58,14 @@ class Runs(ToolCase):
         self.assertRegex(result.stdout, r"net +32 +1 +0\.50 \(0\.50 to 0\.50\) +1\.25 \(1\.25 to 1\.25\) +-")
         self.assertIn("FP32: both together over the better of both alone, 2 layers: 1.25 (1.25 to 1.25); at least 1.3 in 0", result.stdout)
         self.assertIn(f"--kernels zero_skip --activations={self.folder / 'net.npy'}", result.stderr)
+
+    def test_cudnn_beside_them(self):
+        result, document = self.run_it("--ways", "weights,input", "--baseline", "--batch", "1,32")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"net +1 +weights +1\.50 \(1\.50 to 1\.50\) +- +-")
+        self.assertRegex(result.stdout, r"net +1 +input +0\.75 \(0\.75 to 0\.75\) +- +-")
+        self.assertNotRegex(result.stdout, r"net +32 +weights +1\.50")  # there were no times of 32 images
+        self.assertEqual(sum(bool(row["cudnn"]) for row in document["rows"]), 2)  # neither the network nor the pool
 
     def test_a_fault_is_a_row(self):
         result, document = self.run_it("--ways", "weights,weights-tf32")
