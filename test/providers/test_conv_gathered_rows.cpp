@@ -149,7 +149,7 @@ void check_every_kind_of_tiles(FactorType factors) {
       const bool is_new = clusters.insert(plan.launch().cluster_tiles).second |
                           splits.insert(plan.integers.at("split_warps")).second |
                           sparse.insert(plan.integers.at("sparse")).second;
-      if (is_new || is_taken(checked, 6)) CHECK(check_candidate(of.network, of.op(), candidate, of.check) == "");
+      if (is_new || is_taken(checked, 12)) CHECK(check_candidate(of.network, of.op(), candidate, of.check) == "");
       ++checked;
     }
   }

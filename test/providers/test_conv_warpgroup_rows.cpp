@@ -146,10 +146,12 @@ constexpr FactorType kFactorsOfGroups[] = {FactorType::f16, FactorType::bf16, Fa
 #undef EDGE_CASE
 
 TEST_CASE("convolution of few images on warpgroups: nchw8, in FP16, more images, and chunks that are copied ahead") {
-  int runs = 0;
+  int runs = 0, number = 0;
   for (const Ends& ends : kPlaceEnds) {
     for (const int batch : {1, 3}) {
       for (const int channels : {8, 13, 40, 200}) {
+        if (!is_taken(number++ + batch / 2, 2))
+          continue;  // of the sizes that one batch has, those that the other one lacks
         INFO(to_string(ends.input) << " to " << to_string(ends.output) << ", batch " << batch << ", " << channels
                                    << " channels");
         const GroupRowsCase of(group_rows_layer(channels, channels + 3, 9, 3, 1, 0.4, 1, true), FactorType::f16, batch,
@@ -161,7 +163,7 @@ TEST_CASE("convolution of few images on warpgroups: nchw8, in FP16, more images,
       }
     }
   }
-  CHECK(runs >= 24);
+  CHECK(runs >= 12);
 }
 
 TEST_CASE("convolution of few images on warpgroups: nchw8 is of the halves that are multiplied, of whole places") {
@@ -274,7 +276,7 @@ TEST_CASE("convolution of few images on warpgroups: every kind of tiles") {
         const bool is_new = clusters.insert(cluster).second | rows.insert(choice("row_groups")).second |
                             pixels.insert(choice("pixel_groups")).second |
                             chunks.insert(choice("chunk_channels")).second | items.insert(choice("items")).second;
-        if (is_new || is_taken(checked, 4)) CHECK(of.run(candidate) == "");
+        if (is_new || is_taken(checked, 8)) CHECK(of.run(candidate) == "");
         ++checked;
       }
     }

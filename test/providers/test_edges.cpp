@@ -139,14 +139,22 @@ namespace {
 void check_octets(const TensorFormat& octets) {
   const std::vector<OperatorCase> cases = octet_cases(octets);
   REQUIRE_FALSE(cases.empty());
+  const int side = images_together(octets.layout);
+  const std::vector<int> batches = side == 8   ? std::vector{1, 8, 7, 9}
+                                   : side == 4 ? std::vector{3, 5}
+                                               : std::vector{1, 2};
   std::size_t number = 0;
+  int dealt = 0;
   for (const OperatorCase& edge : cases) {
     INFO(edge.name);
     const Network network = network_of(edge);
     ProviderCheck check;
     check.tolerance = edge.tolerance;
-    const int side = images_together(octets.layout);
-    check.batches = side == 8 ? std::vector{1, 7, 8, 9} : side == 4 ? std::vector{3, 5} : std::vector{1, 2};
+    check.batches.clear();
+    for (const int batch : batches) {
+      if (is_taken(dealt++, 2)) check.batches.push_back(batch);
+    }
+    ++dealt;  // the next case has the other ones
     CHECK(check_operator(network, check) == "");
     if (!can_be_slices(octets.layout) || !is_taken(half_of(number++), 2)) continue;
     check.before = check.behind = 1;
