@@ -4,6 +4,12 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 
+def reasons_of(case):
+    """Why test cases of an entry were skipped."""
+    output = case.findtext("system-out") or ""
+    return [line[len("SKIPPED: "):] for line in output.splitlines() if line.startswith("SKIPPED: ")]
+
+
 def main(path, title=""):
     passed, failed, skipped = [], [], []
     for case in ElementTree.parse(path).getroot().iter("testcase"):
@@ -17,9 +23,11 @@ def main(path, title=""):
         else:
             passed.append(case)
     for case in skipped:
-        output = case.findtext("system-out") or ""
-        reasons = [line[len("SKIPPED: "):] for line in output.splitlines() if line.startswith("SKIPPED: ")]
+        reasons = reasons_of(case)
         print(f"skipped: {case.get('name')}" + (f" ({reasons[0]})" if reasons else ""))
+    for case in passed:
+        for reason in reasons_of(case):
+            print(f"skipped in part: {case.get('name')} ({reason})")
     for case in failed:
         print(f"failed: {case.get('name')}")
     prefix = f"{title}: " if title else ""

@@ -10,12 +10,15 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <catch2/reporters/catch_reporter_event_listener.hpp>
+#include <catch2/reporters/catch_reporter_registrars.hpp>
 #include <string>
 
 using Catch::Approx;
 
 namespace burin_test {
 
+using Listener = Catch::EventListenerBase;
 using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 inline auto Contains(const std::string& part) { return Catch::Matchers::ContainsSubstring(part); }
@@ -36,6 +39,7 @@ using Catch::EndsWith;
 using Catch::StartsWith;
 
 #ifdef CATCH_CONFIG_RUNNER
+using Listener = Catch::TestEventListenerBase;
 inline constexpr auto kStrict =
     static_cast<Catch::WarnAbout::What>(Catch::WarnAbout::NoTests | Catch::WarnAbout::NoAssertions);
 #endif

@@ -1,4 +1,5 @@
-// A test that cannot run here says so visibly: BURIN_SKIP("reason") ends the test case and ctest shows "Skipped".
+// A test that cannot run here says so visibly: BURIN_SKIP("reason") ends the test case, and ctest shows "Skipped" where
+// all that it ran was skipped. The summary of a run names the others, too.
 #pragma once
 
 #include <string>
