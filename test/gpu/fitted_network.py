@@ -79,7 +79,7 @@ def fit(model, inputs, recorded):
     for index, node in enumerate(convolutions):
         part = index / max(len(convolutions) - 1, 1)
         zeros, dead = at_part(recorded, "zeros", part), at_part(recorded, "dead channels", part)
-        channels = next(tensor.dims[0] for tensor in model.graph.initializer if tensor.name == node.input[1])
+        channels = weights_of(model.graph, node).dims[0]
         set_bias(model.graph, node, np.zeros(channels))
         sums = run(model, node.output[0], inputs)
         biases = biases_for(sums, channel_shares(channels, zeros, dead, node.name))
@@ -88,6 +88,13 @@ def fit(model, inputs, recorded):
     del model.graph.output[:]
     model.graph.output.extend(outputs)
     return rows
+
+
+def weights_of(graph, node):
+    for tensor in graph.initializer:
+        if tensor.name == node.input[1]:
+            return tensor
+    raise SystemExit(f"fitted_network.py: error: {node.name or node.output[0]}: its weights are no initializer of the model")
 
 
 def main():

@@ -85,6 +85,15 @@ class Networks(unittest.TestCase):
             if tensor.name in ("a", "b"):
                 np.testing.assert_array_equal(onnx.numpy_helper.to_array(tensor), before[tensor.name])
 
+    def test_weights_that_are_computed(self):
+        model = network()
+        model.graph.node[0].input[1] = "map_b"
+        onnx.save(model, self.folder / "computed.onnx")
+        result = self.fit("computed.onnx", "images.npy", "maps.json")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr, "fitted_network.py: error: conv_a: its weights are no initializer of the model\n")
+        self.assertFalse((self.folder / "fitted.onnx").exists())
+
     def test_a_file_that_is_missing(self):
         result = self.fit("net.onnx", "nothing.npy", "maps.json")
         self.assertEqual(result.returncode, 2)

@@ -150,8 +150,7 @@ TEST_CASE("convolution of few images on warpgroups: nchw8, in FP16, more images,
   for (const Ends& ends : kPlaceEnds) {
     for (const int batch : {1, 3}) {
       for (const int channels : {8, 13, 40, 200}) {
-        if (!is_taken(number++ + batch / 2, 2))
-          continue;  // of the sizes that one batch has, those that the other one lacks
+        if (!is_taken(number++ + batch / 2, 2)) continue;  // the other batch has this size
         INFO(to_string(ends.input) << " to " << to_string(ends.output) << ", batch " << batch << ", " << channels
                                    << " channels");
         const GroupRowsCase of(group_rows_layer(channels, channels + 3, 9, 3, 1, 0.4, 1, true), FactorType::f16, batch,
