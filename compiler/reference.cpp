@@ -203,6 +203,32 @@ std::vector<double> convolve(const ConvLayer& layer, int batch, std::span<const 
   return pooled(layer, std::move(values));
 }
 
+bool is_finite(float value) { return std::isfinite(value); }
+
+// Of each sum, whether an input of its window is not finite.
+std::vector<bool> spoilt_windows(const ConvLayer& layer, int batch, std::span<const float> input) {
+  const ConvLayer ones{layer.name, layer.shape, std::vector<float>(layer.weights.size(), 1), {}};
+  std::vector<float> marks(input.size());
+  std::ranges::transform(input, marks.begin(), [](float value) { return is_finite(value) ? 0.0F : 1.0F; });
+  const std::vector<double> counts = sum_taps<float>(ones, batch, marks, false);
+  std::vector<bool> spoilt(counts.size());
+  std::transform(counts.begin(), counts.end(), spoilt.begin(), [](double count) { return count > 0; });
+  return spoilt;
+}
+
+// Of each sum, whether an input of its image and group is not finite.
+std::vector<bool> spoilt_images(const ConvShape& shape, int batch, std::span<const float> input) {
+  const std::int64_t of_group = shape.input_elements() / shape.groups;
+  const std::int64_t sums_of_group = shape.conv_elements() / shape.groups;
+  std::vector<bool> spoilt;
+  spoilt.reserve(static_cast<std::size_t>(batch * shape.conv_elements()));
+  for (std::int64_t group = 0; group < std::int64_t{batch} * shape.groups; ++group) {
+    const auto values = input.subspan(static_cast<std::size_t>(group * of_group), static_cast<std::size_t>(of_group));
+    spoilt.insert(spoilt.end(), static_cast<std::size_t>(sums_of_group), !std::ranges::all_of(values, is_finite));
+  }
+  return spoilt;
+}
+
 // The sum is not stored yet.
 double sum_tolerance(const Arithmetic& arithmetic, double magnitude) {
   const double terms = arithmetic.longest_reduction;
@@ -268,6 +294,40 @@ ConvolutionReference::ConvolutionReference(const ConvLayer& layer, int batch, st
   if (layer.shape.epilogue.residual_last) added_last_.assign(residual.begin(), residual.end());
   add_last(layer.shape.epilogue, residual, outputs_);
   outputs_ = pooled(layer_, std::move(outputs_));
+  if (std::ranges::all_of(input, is_finite)) return;
+  in_window_ = spoilt_windows(layer, batch, input);
+  in_image_ = spoilt_images(layer.shape, batch, input);
+}
+
+std::vector<Leeway> ConvolutionReference::leeway(const Arithmetic& arithmetic) const {
+  if (in_window_.empty()) return {};
+  const ConvShape& shape = layer_.shape;
+  const Epilogue& epilogue = shape.epilogue;
+  const bool reaches_image = arithmetic.reach == NonFiniteReach::image;
+  std::vector<bool> open = reaches_image ? in_image_ : in_window_;
+  if (arithmetic.reach == NonFiniteReach::nonzeros) open.assign(open.size(), false);
+  std::vector<double> opens(open.begin(), open.end()), closed = activated(epilogue, sums_);
+  add_last<double>(epilogue, added_last_, closed);
+  for (std::size_t i = 0; i < closed.size(); ++i) {
+    if (open[i]) closed[i] = std::numeric_limits<double>::quiet_NaN();
+  }
+  const bool chooses = epilogue.pool && epilogue.pool->kind == PoolKind::max;
+  if (epilogue.pool) {
+    Pool any = *epilogue.pool;
+    any.kind = PoolKind::max;
+    opens = reference_pool(any, shape.conv_h(), shape.conv_w(), opens);
+    closed = reference_pool(any, shape.conv_h(), shape.conv_w(), closed);
+  }
+  std::vector<Leeway> leeway(outputs_.size());
+  for (std::size_t i = 0; i < leeway.size(); ++i) {
+    leeway[i].zero = arithmetic.relu_drops_nan && std::isnan(outputs_[i]);
+    if (!(opens[i] > 0)) continue;
+    leeway[i].nan = true;
+    leeway[i].infinite = reaches_image;
+    leeway[i].zero = arithmetic.relu_drops_nan;
+    if (chooses) leeway[i].least = closed[i];
+  }
+  return leeway;
 }
 
 std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmetic,
@@ -278,12 +338,14 @@ std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmeti
   const Epilogue& epilogue = layer_.shape.epilogue;
   std::vector<double> errors(sums_.size());
   for (std::size_t i = 0; i < errors.size(); ++i) {
+    // What comes of an infinite sum is exact, such as the zero of a ReLU.
+    if (!std::isfinite(sums_[i])) continue;
     const double error = sum_tolerance(arithmetic, magnitudes_[i]) + (sum_errors.empty() ? 0 : sum_errors[i]);
     errors[i] = function_error(epilogue.function, sums_[i], error);
     // One more sum, of two terms.
     if (epilogue.residual_last) {
       const double magnitude = std::abs(reference_function(epilogue.function, sums_[i])) + std::abs(added_last_[i]);
-      errors[i] += sum_tolerance({.longest_reduction = 1}, magnitude);
+      if (std::isfinite(magnitude)) errors[i] += sum_tolerance({.longest_reduction = 1}, magnitude);
     }
   }
   // The largest error of a window bounds that of its maximum, and their mean that of its average; what is added up
@@ -330,9 +392,22 @@ double tolerance_of(const Arithmetic& arithmetic, double expected, double magnit
 
 namespace {
 
+bool is_let_pass(double value, double expected, double tolerance, const Leeway& leeway) {
+  if (std::isnan(value)) return leeway.nan;
+  if (std::isinf(value) && leeway.infinite) return true;
+  if (value == 0 && leeway.zero) return true;
+  const bool is_least = value == leeway.least || value >= leeway.least - tolerance;
+  return is_least && (value <= expected + tolerance || std::isnan(expected));
+}
+
+// Whether the value is NaN or infinite as the expected one is.
+bool is_same_non_finite(double value, double expected) {
+  return std::isnan(expected) ? std::isnan(value) : std::isinf(value) && value == expected;
+}
+
 template <typename Tolerance>
 Comparison compare_each(std::span<const float> output, std::span<const double> reference, ElementType element,
-                        Tolerance tolerance_at) {
+                        Tolerance tolerance_at, std::span<const Leeway> leeway) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double largest = largest_of(element);
   Comparison result;
@@ -342,11 +417,12 @@ Comparison compare_each(std::span<const float> output, std::span<const double> r
     const double tolerance = tolerance_at(i);
     const bool too_large = element != ElementType::f32 && std::isinf(output[i]) &&
                            std::copysign(1.0, output[i]) * reference[i] + tolerance >= largest;
-    const bool is_infinite = too_large || (std::isinf(output[i]) && output[i] == reference[i]);
-    const double error = is_infinite ? 0 : std::abs(output[i] - reference[i]);
+    const bool passes = too_large || is_same_non_finite(output[i], reference[i]) ||
+                        (!leeway.empty() && is_let_pass(output[i], reference[i], tolerance, leeway[i]));
+    const double error = passes ? 0 : std::abs(output[i] - reference[i]);
     const double ratio = std::isfinite(error) ? error / tolerance : kInfinity;  // NaN compares with nothing
     error_squares += error * error;
-    if (!is_infinite) reference_squares += reference[i] * reference[i];
+    if (!passes) reference_squares += reference[i] * reference[i];
     if (ratio > result.worst_ratio) {
       result.worst_ratio = ratio;
       result.worst_index = static_cast<std::int64_t>(i);
@@ -364,11 +440,13 @@ Comparison compare_each(std::span<const float> output, std::span<const double> r
 }  // namespace
 
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> tolerances,
-                   ElementType element) {
+                   ElementType element, std::span<const Leeway> leeway) {
   BURIN_CHECK(!output.empty() && output.size() == reference.size() && output.size() == tolerances.size(),
               "comparing {} outputs with {} references and {} tolerances", output.size(), reference.size(),
               tolerances.size());
-  return compare_each(output, reference, element, [&](std::size_t i) { return tolerances[i]; });
+  BURIN_CHECK(leeway.empty() || leeway.size() == output.size(), "comparing {} outputs with the leeway of {}",
+              output.size(), leeway.size());
+  return compare_each(output, reference, element, [&](std::size_t i) { return tolerances[i]; }, leeway);
 }
 
 std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& arithmetic, int batch,
@@ -386,7 +464,7 @@ std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& ari
   std::vector<double> errors = ConvolutionReference(lost, batch, input, {}).magnitudes();
   if (arithmetic.inputs == FactorType::f32) return errors;
   std::vector<float> lost_input(input.begin(), input.end());
-  for (float& value : lost_input) value -= rounded(arithmetic.inputs, value);
+  for (float& value : lost_input) value = is_finite(value) ? value - rounded(arithmetic.inputs, value) : 0;
   const ConvolutionReference of_inputs(stored, batch, lost_input, {});
   for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += of_inputs.magnitudes()[i];
   return errors;
@@ -395,7 +473,7 @@ std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& ari
 Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance) {
   BURIN_CHECK(!output.empty() && output.size() == reference.size(), "comparing {} outputs with {} references",
               output.size(), reference.size());
-  return compare_each(output, reference, ElementType::f32, [&](std::size_t) { return tolerance; });
+  return compare_each(output, reference, ElementType::f32, [&](std::size_t) { return tolerance; }, {});
 }
 
 std::string describe_output_index(const ConvShape& shape, std::int64_t index) {
@@ -438,6 +516,8 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
     for (FactorType* factors : {&arithmetic.weights, &arithmetic.inputs}) {
       if (*factors == FactorType::f32) *factors = kernel.call->factors;
     }
+    arithmetic.reach = may_transform(kernel.call->algorithm) ? NonFiniteReach::image : NonFiniteReach::window;
+    arithmetic.relu_drops_nan = is_engine(kernel.call->algorithm);
   }
   if (arithmetic.precision != Precision::fp16x2) return arithmetic;
   try {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "ir/element_type.h"
 #include "ir/factor_type.h"
 #include "ir/kernel.h"
+#include "ir/non_finite_reach.h"
 #include "ir/precision.h"
 #include "ir/sparse_pattern.h"
 
@@ -17,7 +19,8 @@ namespace burin {
 
 // NCHW. Where a kernel's tensors are of a half type, `input` and `residual` must hold what they can hold (rounded() of
 // ir/element_type.h): rounding them is no error of the kernel. `residual` is empty unless the layer has one. Zero
-// weights are skipped; sums are exact to float64.
+// weights are skipped, whatever they meet; sums are exact to float64. A function of NaN is NaN, and a largest value
+// leaves NaN out.
 std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std::span<const float> input,
                                           std::span<const float> residual);
 
@@ -33,7 +36,7 @@ std::vector<double> reference_pool(const Pool& pool, std::int64_t rows, std::int
 double reference_function(const std::optional<Elementwise>& function, double x);
 
 struct Comparison {
-  bool within = false;           // every element within its tolerance, none NaN
+  bool within = false;           // every element within its tolerance or leeway, NaN where it is expected alone
   double worst_ratio = 0;        // largest |error| / tolerance
   std::int64_t worst_index = 0;  // flat, NCHW
   double worst_value = 0, worst_expected = 0, worst_tolerance = 0;
@@ -47,6 +50,8 @@ struct Arithmetic {
   int longest_reduction = 0;             // terms
   FactorType weights = FactorType::f32;  // what they were rounded to, unless that is part of the precision
   FactorType inputs = FactorType::f32;   // the same, of what a kernel reads in FP32
+  NonFiniteReach reach = NonFiniteReach::nonzeros;
+  bool relu_drops_nan = false;  // whether 0 may come of NaN in a ReLU
 };
 // How a compiled kernel computes: all but longest_reduction, which the weights say. Throws Error(bad_input) where the
 // plan that says it cannot be read.
@@ -54,6 +59,13 @@ Arithmetic arithmetic_of(const Kernel& kernel);
 
 // Terms of the longest sum behind an output: nonzeros of a filter, and what an average adds up.
 int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue);
+
+// What an output may be in place of its expected value, where inputs are NaN or infinite.
+struct Leeway {
+  bool nan = false, infinite = false, zero = false;
+  // A largest value of which kernels may leave NaN out: any between this one and the expected one.
+  double least = std::numeric_limits<double>::infinity();
+};
 
 // How far an output may be from `expected`. `magnitude` is what the rounding of a sum can grow with: sum |w x| + |bias|
 // + |residual|. The sum of what each rounding may contribute:
@@ -83,6 +95,9 @@ class ConvolutionReference {
   // what each sum may be off beside its rounding; empty: nothing.
   std::vector<double> tolerances(const Arithmetic& arithmetic, std::span<const double> sum_errors = {}) const;
 
+  // Of each output; empty where all inputs are finite.
+  std::vector<Leeway> leeway(const Arithmetic& arithmetic) const;
+
   // Before activation and pool: the sums, and sum |w x| + |bias| + |residual|.
   const std::vector<double>& sums() const { return sums_; }
   const std::vector<double>& magnitudes() const { return magnitudes_; }
@@ -92,12 +107,15 @@ class ConvolutionReference {
   ConvLayer layer_;
   std::vector<double> sums_, magnitudes_, outputs_;
   std::vector<double> added_last_;  // the residual, where it is
+  // Of each sum, whether an input that is not finite is in its window, and whether one is in its image and group. Empty
+  // where all inputs are finite.
+  std::vector<bool> in_window_, in_image_;
 };
 
 // An output that has become infinite is within its tolerance where the reference is about as large as the largest
-// number of `element`, the type that it is stored in.
+// number of `element`, the type that it is stored in. `leeway` is of each output, or empty.
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> tolerances,
-                   ElementType element = ElementType::f32);
+                   ElementType element = ElementType::f32, std::span<const Leeway> leeway = {});
 
 // How far each sum of a convolution may move when its weights and inputs are rounded as `arithmetic` says: what
 // rounding takes from each weight, times its input, and from each input, times its weight, without signs. Empty where

@@ -1,6 +1,7 @@
 #include "ir/library_call.h"
 
 #include <algorithm>
+#include <array>
 
 #include "ir/call_providers.h"
 #include "ir/error.h"
@@ -148,6 +149,19 @@ bool is_relu(const std::optional<Elementwise>& function) {
   return function && function->function == ElementFunction::relu;
 }
 
+bool is_engine(const CallAlgorithm& algorithm) {
+  const auto* convolution = std::get_if<ConvolutionAlgorithm>(&algorithm);
+  return convolution != nullptr && engine_number(*convolution);
+}
+
+bool may_transform(const CallAlgorithm& algorithm) {
+  const auto* convolution = std::get_if<ConvolutionAlgorithm>(&algorithm);
+  if (convolution == nullptr) return false;
+  using enum ConvolutionAlgorithm;
+  constexpr std::array kTransforming = {fft, fft_tiling, winograd, winograd_nonfused};
+  return is_engine(algorithm) || std::ranges::find(kTransforming, *convolution) != kTransforming.end();
+}
+
 std::string_view to_string(const CallAlgorithm& algorithm) {
   return std::visit([](auto named) { return to_string(named); }, algorithm);
 }
@@ -201,10 +215,11 @@ TensorFormat called_format(const KernelForm& form) {
 }
 
 ConvShape filled_shape(const ConvShape& shape, const TensorFormat& format) {
-  if (!has_channels_last(format.layout)) return shape;
   ConvShape filled = shape;
-  filled.in_channels = static_cast<int>(channels_side_by_side(format.layout, shape.in_channels));
-  filled.out_channels = static_cast<int>(channels_side_by_side(format.layout, shape.out_channels));
+  if (has_channels_last(format.layout)) {
+    filled.in_channels = static_cast<int>(channels_side_by_side(format.layout, shape.in_channels));
+    filled.out_channels = static_cast<int>(channels_side_by_side(format.layout, shape.out_channels));
+  }
   return filled;
 }
 

@@ -93,6 +93,11 @@ struct LibraryCall {
   bool operator==(const LibraryCall&) const = default;
 };
 
+// Whether it is one of the graph API's engines, whose ReLU may make 0 of NaN.
+bool is_engine(const CallAlgorithm& algorithm);
+// Whether it is known to transform inputs before they are multiplied, as Winograd's does, or an engine, which may.
+bool may_transform(const CallAlgorithm& algorithm);
+
 // "winograd", "heuristic_0".
 std::string_view to_string(const CallAlgorithm& algorithm);
 // Nothing: the library has none of this name.

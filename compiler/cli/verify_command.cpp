@@ -38,6 +38,8 @@ void check_effects(const VerifyArguments& arguments, const Manifest& manifest) {
   if (holds_layers(manifest)) {
     refuse_given(*arguments.command, {"--layers"},
                  fmt::format("{} holds layers, not a whole network", arguments.package));
+  } else if (arguments.options.non_finite > 0) {
+    fail(ErrorKind::usage, "--non-finite: {} holds a network, whose outputs would all be NaN", arguments.package);
   } else if (arguments.geometry) {
     fail(ErrorKind::usage, "--geometry: {} holds a network, whose model says itself what its layers are",
          arguments.package);
@@ -65,6 +67,9 @@ int verify_package(VerifyArguments arguments) {
   VerifyOptions& options = arguments.options;
   options.batch = one_batch(arguments);
   if (arguments.activation_sparsity) options.zeros = parse_synthetic_zeros(*arguments.activation_sparsity);
+  if (!(options.non_finite >= 0 && options.non_finite <= 1)) {
+    fail(ErrorKind::usage, "--non-finite {}: not a share from 0 to 1", options.non_finite);
+  }
   if (arguments.device.starts_with("cuda")) {
     refuse_given(*arguments.command, {"--jobs"}, "a GPU verifies one kernel after the other");
   }
@@ -145,6 +150,8 @@ void add_verify_command(CLI::App& app, Action& action) {
   add_option(*command, "--seed N", arguments->seed, "Of the random inputs (default: a new one)");
   add_option(*command, "--activation-sparsity SHARE", arguments->activation_sparsity,
              fmt::format("Zeros among the random inputs: 0.8, or 0.8:blobs; patterns: {}", known_names<ZeroPattern>()));
+  add_option(*command, "--non-finite SHARE", arguments->options.non_finite,
+             "Package of layers: NaN and infinities among the random inputs: 0.01");
   add_option(*command, "--jobs N", arguments->options.jobs,
              "Kernels at once on the host (default: one for each processor)")
       ->check(whole_number(0, kMaxJobs));

@@ -292,6 +292,13 @@ const Activations& tensor(const Network& network, int index) {
   return network.tensors[static_cast<std::size_t>(index)];
 }
 
+ExpectedOutputs expected_sums(const ConvLayer& layer, int batch, std::span<const float> input,
+                              std::span<const float> residual, const Arithmetic& arithmetic) {
+  const ConvolutionReference reference(layer, batch, input, residual);
+  return {reference.outputs(), reference.tolerances(arithmetic, storage_errors(layer, arithmetic, batch, input)),
+          reference.leeway(arithmetic)};
+}
+
 }  // namespace
 
 int longest_reduction(const Network& network, const Operator& op) {
@@ -345,14 +352,11 @@ ExpectedOutputs expected_outputs(const Network& network, const Operator& op, int
   arithmetic.longest_reduction = longest_reduction(network, op);
   if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
     const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
-    const ConvolutionReference reference(layer, batch, inputs[0],
-                                         inputs.size() > 1 ? inputs[1] : std::span<const float>());
-    return {reference.outputs(), reference.tolerances(arithmetic, storage_errors(layer, arithmetic, batch, inputs[0]))};
+    return expected_sums(layer, batch, inputs[0], inputs.size() > 1 ? inputs[1] : std::span<const float>(), arithmetic);
   }
   if (const auto* linear = std::get_if<Linear>(&op.kind)) {
     const ConvLayer layer = as_convolution(*linear);
-    const ConvolutionReference reference(layer, batch, inputs[0], {});
-    return {reference.outputs(), reference.tolerances(arithmetic, storage_errors(layer, arithmetic, batch, inputs[0]))};
+    return expected_sums(layer, batch, inputs[0], {}, arithmetic);
   }
   std::vector<Values> exact;
   for (const std::span<const float> input : inputs) exact.emplace_back(input.begin(), input.end());

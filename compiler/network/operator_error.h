@@ -19,6 +19,7 @@ int longest_reduction(const Network& network, const Operator& op);
 // that move or choose values are exact. `arithmetic` is that of the operator's kernel but for its longest reduction.
 struct ExpectedOutputs {
   std::vector<double> values, tolerances;
+  std::vector<Leeway> leeway = {};  // of each; empty where all inputs are finite, and of operators without weights
 };
 ExpectedOutputs expected_outputs(const Network& network, const Operator& op, int batch,
                                  const std::vector<std::span<const float>>& inputs, Arithmetic arithmetic);

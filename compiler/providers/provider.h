@@ -16,6 +16,7 @@
 #include "compiler/task.h"
 #include "ir/kernel.h"
 #include "ir/library_task.h"
+#include "ir/non_finite_reach.h"
 
 namespace burin {
 
@@ -131,6 +132,9 @@ class Provider {
   // Whether its kernels take the same time whatever the zeros of the weights are: what others are compared with to see
   // what the zeros are worth.
   virtual bool is_dense() const { return false; }
+
+  // Of its convolutions and fully connected layers.
+  virtual NonFiniteReach non_finite_reach() const { return NonFiniteReach::window; }
 
   // What a kernel of its that is no convolution computes with so many images, where libraries of dense kernels have a
   // call for the same. Nothing: they have none. Throws Error(bad_input) for a plan that is none of this provider's.

@@ -22,6 +22,7 @@ class TransformedProvider : public TemplateProvider {
   TransformedProvider(std::string_view name, const char* size) : TemplateProvider(name), size_(size) {}
 
   bool is_dense() const final { return true; }
+  NonFiniteReach non_finite_reach() const final { return NonFiniteReach::image; }
 
  protected:
   // The sizes of its transforms for filters of this shape; none: it computes no such filters.

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,6 +12,7 @@
 #include "compiler/execute/executor.h"
 #include "compiler/import/faults.h"
 #include "compiler/network/operator_error.h"
+#include "compiler/providers/provider.h"
 #include "compiler/task.h"
 #include "ir/element_type.h"
 #include "ir/place_values.h"
@@ -48,6 +50,8 @@ std::vector<Arithmetic> arithmetic_of(const ManifestIndex& kernels, const Progra
   for (const Step& of : program.steps) {
     const Kernel& kernel = kernels.kernel(of.kernel);
     Arithmetic& step = steps.emplace_back(arithmetic_of(kernel));
+    const Provider* const own = find_provider(kernel.own_provider());
+    if (own != nullptr) step.reach = std::max(step.reach, own->non_finite_reach());
     // What is no convolution computes in FP32, and rounds what it writes.
     if (!kernel.is_convolution()) step.precision = precision_of(program.buffer(of.writes).format.element);
   }
@@ -139,7 +143,8 @@ StepResult StepComparison::compare_step(const Step& step, const std::vector<std:
               expected.values.size() / images_.size(), output.size() / images_.size());
   }
   result.longest_reduction = longest_reduction(network_, *op);
-  result.comparison = compare(output, expected.values, expected.tolerances, element_of(arithmetic.precision));
+  result.comparison =
+      compare(output, expected.values, expected.tolerances, element_of(arithmetic.precision), expected.leeway);
   return result;
 }
 

@@ -1,8 +1,10 @@
 #include "compiler/verify/verification.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -41,6 +43,18 @@ std::string unwritten_fault(const std::vector<float>& output, int batch) {
   if (unwritten == output.end()) return {};
   const auto image = (unwritten - output.begin()) / (static_cast<std::ptrdiff_t>(output.size()) / batch);
   return fmt::format("image {}: an element was not written, or is NaN", image);
+}
+
+// Makes NaN and infinities of a share of the values, and of one at least.
+void spoil(std::span<float> values, double share, std::uint64_t seed) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr std::array kSpoilt = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity};
+  const std::vector<float> draws = random_tensor(std::ssize(values), seed);
+  const auto largest_kept = static_cast<float>(1 - 2 * share);  // of draws from -1 to 1
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (draws[i] > largest_kept) values[i] = kSpoilt[i % kSpoilt.size()];
+  }
+  if (!values.empty()) values[seed % values.size()] = kSpoilt[seed % kSpoilt.size()];
 }
 
 // The graph that the program was made of.
@@ -159,7 +173,8 @@ class Verifier {
     const Program& program = *result.program;
     const int batch = result.batch;
     const Step& step = program.steps.front();
-    const Tensors inputs = random_inputs(program, reference_.input_std, batch, options_.seed, options_.zeros);
+    const Tensors inputs =
+        random_inputs(program, reference_.input_std, batch, options_.seed, options_.zeros, options_.non_finite);
     Tensors outputs;
     result.fault = fault_of([&] { outputs = executor_.run(program, batch, inputs); });
     if (!result.fault.empty()) return;
@@ -177,7 +192,9 @@ class Verifier {
         added.fault = map_fault(*output->map, extent_of(*output, batch), marks, values.output, kUnwritten);
       } else {
         added = result.steps.front();
-        if (added.fault.empty() && added.comparison.within) added.fault = unwritten_fault(made, batch);
+        // Where an output may be NaN, one that was not written cannot be told.
+        const bool tells = added.fault.empty() && added.comparison.within && options_.non_finite == 0;
+        if (tells) added.fault = unwritten_fault(made, batch);
       }
       added.passed = added.fault.empty() && (output->map || added.comparison.within);
     }
@@ -317,7 +334,7 @@ bool Verification::passed() const {
 }
 
 Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed,
-                      const std::optional<SyntheticZeros>& zeros) {
+                      const std::optional<SyntheticZeros>& zeros, double non_finite) {
   // random_tensor() is uniform in [-1, 1], whose standard deviation is 1 / sqrt(3).
   const auto scale = static_cast<float>(input_std * std::sqrt(3.0));
   const std::vector<const Buffer*> arguments = program.inputs();
@@ -332,6 +349,7 @@ Tensors random_inputs(const Program& program, double input_std, int batch, std::
       set_zeros(*zeros, input, extent(0), extent(1), extent(2), seed_for(seed, argument->tensor, batch, 1));
     }
     input = rounded(argument->format.element, std::move(input));
+    if (non_finite > 0) spoil(input, non_finite, seed_for(seed, argument->tensor, batch, 2));
   }
   for (const Step& step : program.steps) {
     if (!step.input_map || program.buffer(*step.input_map).home != BufferHome::input) continue;

@@ -26,6 +26,7 @@ struct VerifyOptions {
   bool steps = false;                        // of networks: also where the outputs are right
   std::optional<std::string> layer;          // only layers, and of a network's steps operators, whose name matches
   std::optional<SyntheticZeros> zeros = {};  // among the values of random inputs
+  double non_finite = 0;                     // the share of values of a layer's random inputs that are NaN or infinite
   int jobs = 0;                              // programs of layers at once, on the host; 0: one for each processor
   bool code = false;                         // the package's code is compared, too
 };
@@ -73,9 +74,10 @@ Network reference_of(Network imported, const Manifest& manifest, const std::opti
 
 // Random inputs of the program; `input_std` is their standard deviation. They depend on the seed, the input's name and
 // the batch size alone, and are rounded to the input's element type; `zeros` are of images of channels, rows and
-// columns. Half of a tensor that has an activity map is dead.
+// columns. Half of a tensor that has an activity map is dead. `non_finite`: the share of values that are NaN or
+// infinite, at least one of each input unless that is 0.
 Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed,
-                      const std::optional<SyntheticZeros>& zeros = {});
+                      const std::optional<SyntheticZeros>& zeros = {}, double non_finite = 0);
 
 // `count` of `batch` images, ascending: the first, the last, and others at random.
 std::vector<int> choose_images(int batch, int count, std::uint64_t seed);

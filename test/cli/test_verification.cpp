@@ -87,7 +87,9 @@ class FakeExecutor : public Executor {
     batches.push_back(batch);
     inputs = given;
     const ElementType element = program.inputs().front()->format.element;
-    for (const float value : given[0]) input_was_rounded = input_was_rounded && value == rounded(element, value);
+    for (const float value : given[0]) {
+      input_was_rounded = input_was_rounded && (std::isnan(value) || value == rounded(element, value));
+    }
     const auto layer = std::ranges::find(layers_, program.name, &ConvLayer::name);
     REQUIRE(layer != layers_.end());
     Tensors outputs;
@@ -420,6 +422,46 @@ TEST_CASE("half_of_a_random_input_with_a_map_is_dead_and_the_map_says_where") {
   const std::vector<std::uint8_t> marks = activity_of(map, {2, 2, 5, 5}, inputs[0]);
   CHECK(std::vector<float>(marks.begin(), marks.end()) == inputs[1]);
   CHECK(std::ranges::count(inputs[0], 0.0F) == 50);
+}
+
+TEST_CASE("a_share_of_random_inputs_is_not_finite_and_one_value_at_least") {
+  const Program program = package_for(small_layer("conv")).manifest.programs[0];
+  const auto spoilt = [&](double share, int batch) {
+    const std::vector<float> values = random_inputs(program, 1, batch, 7, {}, share)[0];
+    return std::ranges::count_if(values, [](float value) { return !std::isfinite(value); });
+  };
+  CHECK(spoilt(0, 2) == 0);
+  CHECK(spoilt(1e-9, 2) == 1);
+  CHECK(spoilt(0.1, 200) == Approx(1000).margin(100));
+  CHECK(spoilt(1, 2) == 100);
+  const std::vector<float> values = random_inputs(program, 1, 200, 7, {}, 0.1)[0];
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float value : {kInfinity, -kInfinity}) CHECK(std::ranges::count(values, value) > 200);
+  CHECK(std::ranges::count_if(values, [](float value) { return std::isnan(value); }) > 200);
+}
+
+TEST_CASE("outputs_of_inputs_that_are_not_finite_are_judged_by_what_they_read") {
+  VerifyOptions options;
+  options.non_finite = 0.02;
+  CHECK(verify_with({}, Precision::fp32, {}, options).passed());
+  CHECK(verify_with({}, Precision::fp16, {}, options).passed());
+  const auto with_first = [&](const auto& is_meant, float value) {
+    bool found = false;
+    const VerifiedProgram result = verify_with(
+        [&](Tensors& outputs) {
+          const auto first = std::ranges::find_if(outputs[0], is_meant);
+          found = first != outputs[0].end();
+          if (found) *first = value;
+        },
+        Precision::fp32, {}, options);
+    CHECK(found);
+    return result.passed();
+  };
+  const auto is_finite = [](float value) { return std::isfinite(value); };
+  const auto is_nan = [](float value) { return std::isnan(value); };
+  CHECK_FALSE(with_first(is_finite, kNotWritten));
+  CHECK_FALSE(with_first(is_finite, std::numeric_limits<float>::infinity()));
+  CHECK_FALSE(with_first(is_nan, 1));
 }
 
 TEST_CASE("chosen_images_are_the_first_the_last_and_others") {

@@ -54,6 +54,38 @@ TEST_CASE("the_demo_network_is_the_same_for_a_seed") {
   CHECK((read_file(folder / "1") != read_file(folder / "3")));
 }
 
+TEST_CASE("kernels_are_verified_on_inputs_that_are_not_finite") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}}, 1);
+  // Baked code leaves zero weights out, dense code multiplies them, the others transform their inputs.
+  for (const std::string kind : {"baked", "dense", "winograd", "fft"}) {
+    CAPTURE(kind);
+    compile_weights(folder, {"--kernels", kind});
+    for (const std::string share : {"0.001", "0.05", "1"}) {
+      const Outcome outcome =
+          verify_weights(folder, "w.safetensors", {"--seed", "3", "--no-code", "--non-finite", share});
+      CAPTURE(share, outcome.out, outcome.err);
+      CHECK(outcome.exit_code == 0);
+    }
+  }
+  for (const std::string share : {"-0.1", "1.1", "nan"}) {
+    const Outcome outcome = verify_weights(folder, "w.safetensors", {"--non-finite=" + share});
+    CAPTURE(share);
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, Contains("--non-finite") && Contains("not a share from 0 to 1"));
+  }
+}
+
+TEST_CASE("a_network_is_not_verified_on_inputs_that_are_not_finite") {
+  const ScratchFolder folder;
+  folder.write("m.onnx", chain_model(1).bytes());
+  REQUIRE(run_burin({"compile", folder / "m.onnx", "--arch", "sm_90", "-o", folder / "p.burin"}).exit_code == 0);
+  const Outcome outcome = run_burin(
+      {"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host", "--non-finite", "0.1"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, Contains("--non-finite") && Contains("holds a network"));
+}
+
 TEST_CASE("other_weights_fail_with_1_and_the_worst_element_is_named") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}}, 1);

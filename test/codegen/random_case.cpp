@@ -392,6 +392,8 @@ std::optional<TensorLayout> RandomCase::asked_layout() const {
   return is_default ? std::nullopt : std::optional(layout);
 }
 
+double RandomCase::non_finite() const { return index % 4 == 3 ? 0.01 : 0; }
+
 std::string RandomCase::provider() const {
   if (!transformed.empty()) return transformed;
   if (zeros) return precision == Precision::fp32 ? "conv_zero_skip" : "conv_gathered_rows";
@@ -417,6 +419,7 @@ std::string RandomCase::describe() const {
                                          : "",
                   epilogue.function ? burin::describe(*epilogue.function) : "no function", burin::to_string(precision),
                   planned_batch, batch, fmt::join(archs, "+"), to_string(source));
+  if (non_finite() > 0) text += fmt::format(", {:g} NaN or infinite", non_finite());
   if (zeros) text += fmt::format(", {:g} zeros, {}", zeros->share, burin::to_string(zeros->pattern));
   if (!transformed.empty()) text += ", " + transformed;
   if (source == PlanSource::constrained) text += " " + constraints;

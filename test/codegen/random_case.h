@@ -40,6 +40,8 @@ struct RandomCase {
   bool on_warpgroups = false;                              // conv_warpgroup_rows, of nchw, nchw8, nhwc8 or nhwc4
   std::optional<burin::SyntheticZeros> zeros = {};         // of its input, which its kernel leaves out
   std::string transformed = {};                            // conv_winograd or conv_fft, whose kernel it gets
+  // The share of inputs that are NaN or infinite: in one of four cases.
+  double non_finite() const;
   // Whose kernel it gets; what that cannot compute is baked. In TF32 it is one that rounds to it.
   std::string provider() const;
   // What CompileOptions::layout is to be.

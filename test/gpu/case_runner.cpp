@@ -88,6 +88,7 @@ CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
   options.batch = drawn.batch;
   options.seed = drawn.seed;
   options.zeros = drawn.zeros;
+  options.non_finite = drawn.non_finite();
   options.jobs = 1;
   Verification verification;
   if (device_.host) {

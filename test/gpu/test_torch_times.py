@@ -68,6 +68,15 @@ class Times(unittest.TestCase):
         self.assertFalse(self.torch.backends.cudnn.benchmark)
         self.assertFalse(self.torch.backends.cudnn.allow_tf32)
 
+    def test_torch_compile_begins_anew_each_time(self):
+        calls = []
+        self.torch._dynamo = types.SimpleNamespace(reset=lambda: calls.append("reset"))
+        self.torch.compile = lambda network, dynamic: calls.append(dynamic) or network
+        for precision in ("fp32", "tf32"):
+            self.times.measure(Network(self.torch), self.times.Variant("compiled", "contiguous", precision),
+                               [np.ones((2, 3, 4, 4), np.float32)], 20, 2)
+        self.assertEqual(calls, ["reset", False] * 2)
+
     def test_layout_and_precision(self):
         network, _ = self.measure()
         self.assertEqual(network.moved, [{"device": "cuda", "dtype": np.float32}, {"memory_format": "channels_last"}])

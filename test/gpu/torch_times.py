@@ -123,9 +123,19 @@ class Variant:
     graph: bool = True  # a CUDA graph, and not launches of Python's
 
 
+def compiled(network):
+    """torch.compile's form for the very sizes and types that come next.
+
+    What was compiled before is forgotten: after eight forms of the same function torch.compile would run it as it is, and
+    say no more than a warning.
+    """
+    torch._dynamo.reset()
+    return torch.compile(network, dynamic=False)
+
+
 def measure(network, variant, images, samples, seconds):
     """Times, outputs and how many convolutions are fused, of a network in the variant's form."""
     set_up(network, variant.precision, variant.layout, variant.benchmark)
-    runnable = torch.compile(network) if variant.form == "compiled" else network
+    runnable = compiled(network) if variant.form == "compiled" else network
     run = (CapturedRun if variant.graph else EagerRun)(runnable, place(images, variant.precision, variant.layout))
     return {**run.times(samples, seconds), "fused_convolutions": network.fused()}, run.outputs()

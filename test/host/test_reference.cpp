@@ -536,3 +536,106 @@ TEST_CASE("reference: rounded weights and inputs may move a sum by what each of 
   layer.shape.epilogue = {.residual = true, .function = Elementwise{}, .residual_last = true};
   CHECK(errors(FactorType::f16, FactorType::f16) == std::vector<double>{3 * 0x1p-12 + 2 * 0x1p-13});
 }
+
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+
+// Two groups of two channels with one output each, of three pixels: weights 1 and 0, 0 and -1.
+ConvLayer half_zero_layer() {
+  ConvLayer layer{.name = "halves", .shape = {}, .weights = {1, 0, 0, -1}, .bias = {}};
+  layer.shape.in_channels = 4;
+  layer.shape.out_channels = layer.shape.groups = 2;
+  layer.shape.in_h = layer.shape.kernel_h = layer.shape.kernel_w = 1;
+  layer.shape.in_w = 3;
+  return layer;
+}
+
+bool is_right(const ConvLayer& layer, const std::vector<float>& input, const std::vector<float>& output,
+              const Arithmetic& arithmetic) {
+  const ConvolutionReference reference(layer, 1, input, {});
+  return compare(output, reference.outputs(), reference.tolerances(arithmetic), ElementType::f32,
+                 reference.leeway(arithmetic))
+      .within;
+}
+
+}  // namespace
+
+TEST_CASE("non-finite inputs: how far each reach lets NaN go") {
+  const ConvLayer layer = half_zero_layer();
+  const auto right = [&](const std::vector<float>& input, const std::vector<float>& output, NonFiniteReach reach) {
+    return is_right(layer, input, output, {.longest_reduction = 1, .reach = reach});
+  };
+  using enum NonFiniteReach;
+  // The zero weight of the first output meets an infinity at the first pixel.
+  const std::vector<float> behind_zero = {1, 2, 3, kInf, 5, 6, 7, 8, 9, 10, 11, 12};
+  const std::vector<float> exact = {1, 2, 3, -10, -11, -12};
+  for (const NonFiniteReach reach : {nonzeros, window, image}) CHECK(right(behind_zero, exact, reach));
+  const std::vector<float> multiplied = {kNaN, 2, 3, -10, -11, -12};
+  CHECK_FALSE(right(behind_zero, multiplied, nonzeros));
+  CHECK(right(behind_zero, multiplied, window));
+  CHECK(right(behind_zero, multiplied, image));
+  for (const float spread : {kNaN, kInf, -kInf}) {
+    const std::vector<float> beside = {1, spread, 3, -10, -11, -12};
+    CHECK_FALSE(right(behind_zero, beside, window));
+    CHECK(right(behind_zero, beside, image));
+    // The other group has no part in it.
+    CHECK_FALSE(right(behind_zero, {1, 2, 3, -10, spread, -12}, image));
+  }
+  // What is finite must be right all the same.
+  for (const NonFiniteReach reach : {nonzeros, window, image}) {
+    CHECK_FALSE(right(behind_zero, {1.5, 2, 3, -10, -11, -12}, reach));
+    CHECK(right(behind_zero, {kInf, 2, 3, -10, -11, -12}, reach) == (reach == image));
+  }
+  // A nonzero weight meets it.
+  const std::vector<float> read = {-kInf, kNaN, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  CHECK(right(read, {-kInf, 2, 3, -10, -11, -12}, nonzeros) == false);
+  const std::vector<float> infinite = {-kInf, kNaN, 3, -10, -11, -12};
+  for (const NonFiniteReach reach : {nonzeros, window, image}) CHECK(right(read, infinite, reach));
+  for (const float other : {0.0F, kInf, 1.0F}) CHECK_FALSE(right(read, {other, kNaN, 3, -10, -11, -12}, window));
+  CHECK_FALSE(right(read, {-kInf, 2, 3, -10, -11, -12}, image));
+}
+
+TEST_CASE("non-finite inputs: without one there is no leeway") {
+  const std::vector<float> input(12, 1);
+  CHECK(ConvolutionReference(half_zero_layer(), 1, input, {}).leeway({.reach = NonFiniteReach::image}).empty());
+}
+
+TEST_CASE("non-finite inputs: a ReLU keeps NaN, and makes an exact zero of minus infinity") {
+  ConvLayer layer = half_zero_layer();
+  layer.shape.epilogue.function = function_of(Activation::relu);
+  const std::vector<float> input = {-kInf, kNaN, kInf, 4, 5, 6, 7, 8, 9, 10, 11, -12};
+  Arithmetic arithmetic{.longest_reduction = 1, .reach = NonFiniteReach::nonzeros};
+  CHECK(is_right(layer, input, {0, kNaN, kInf, 0, 0, 12}, arithmetic));
+  CHECK_FALSE(is_right(layer, input, {1e-6F, kNaN, kInf, 0, 0, 12}, arithmetic));
+  CHECK_FALSE(is_right(layer, input, {0, 0, kInf, 0, 0, 12}, arithmetic));
+  arithmetic.relu_drops_nan = true;
+  CHECK(is_right(layer, input, {0, 0, kInf, 0, 0, 12}, arithmetic));
+  CHECK_FALSE(is_right(layer, input, {0, 1, kInf, 0, 0, 12}, arithmetic));
+}
+
+TEST_CASE("non-finite inputs: a largest value leaves NaN out, and may leave out what a zero weight made NaN of") {
+  ConvLayer layer = half_zero_layer();
+  layer.shape.epilogue.pool = Pool{.kernel_h = 1, .kernel_w = 3, .stride_h = 1, .stride_w = 3};
+  const auto right = [&](const std::vector<float>& input, float first, NonFiniteReach reach) {
+    return is_right(layer, input, {first, -10}, {.longest_reduction = 1, .reach = reach});
+  };
+  using enum NonFiniteReach;
+  const std::vector<float> read = {1, kNaN, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  CHECK(right(read, 3, nonzeros));
+  CHECK_FALSE(right(read, kNaN, nonzeros));
+  // The largest sum may have become NaN.
+  const std::vector<float> behind_zero = {1, 2, 3, 4, 5, kInf, 7, 8, 9, 10, 11, 12};
+  CHECK(right(behind_zero, 3, nonzeros));
+  CHECK_FALSE(right(behind_zero, 2, nonzeros));
+  for (const float value : {2.0F, 3.0F, kNaN}) CHECK(right(behind_zero, value, window));
+  for (const float value : {1.0F, 4.0F, kInf}) CHECK_FALSE(right(behind_zero, value, window));
+  layer.shape.epilogue.pool->kind = PoolKind::average;
+  const auto mean = [&](float first, NonFiniteReach reach) {
+    return is_right(layer, behind_zero, {first, -11}, {.longest_reduction = 4, .reach = reach});
+  };
+  CHECK(mean(2, window));
+  CHECK(mean(kNaN, window));
+  CHECK_FALSE(mean(kNaN, nonzeros));
+  CHECK_FALSE(mean(1, window));
+}

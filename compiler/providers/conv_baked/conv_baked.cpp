@@ -187,6 +187,7 @@ class ConvBakedProvider : public Provider {
   }
 
   bool bakes_weights() const override { return true; }
+  NonFiniteReach non_finite_reach() const override { return NonFiniteReach::nonzeros; }
 
   SpecialisedModule module_of(const Kernel& kernel, const ConvLayer* layer) const override {
     BURIN_CHECK(layer != nullptr, "a baked kernel without its layer");

@@ -17,6 +17,8 @@ class ConvStreamedProvider : public TemplateProvider {
  public:
   ConvStreamedProvider() : TemplateProvider("conv_streamed") {}
 
+  NonFiniteReach non_finite_reach() const override { return NonFiniteReach::nonzeros; }
+
   Candidate candidate_with(const Task& task, const ConvStreamedWay& priced) const {
     return candidate(task, plan_of(task, priced));
   }
