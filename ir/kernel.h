@@ -182,7 +182,7 @@ struct InputZeros {
 
 // From which share of zero weights on kernels that gain by them are estimated to take less time than every dense one.
 struct WeightZeros {
-  int batch = 1;                          // for so many images
+  int batch = 1;                         // for so many images
   std::optional<double> pays_from = {};  // nothing: they do at no share
   bool operator==(const WeightZeros&) const = default;
 };
@@ -232,9 +232,9 @@ struct Kernel {
   // Why a convolution or fully connected layer stayed in FP32 where half precision was to be had (compiler/calibrate).
   // Empty: it did not.
   std::string kept_in_fp32;
-  std::optional<KernelLayer> layer;       // of a convolution
-  std::optional<WeightMatrix> linear;     // of a fully connected layer: its weights before any rounding
-  std::optional<CalledLinear> called;     // of a fully connected layer whose plan has a library's call
+  std::optional<KernelLayer> layer;    // of a convolution
+  std::optional<WeightMatrix> linear;  // of a fully connected layer: its weights before any rounding
+  std::optional<CalledLinear> called;  // of a fully connected layer whose plan has a library's call
   // Of a convolution or fully connected layer, for batches of the steps that launch it, ascending. None: nobody asked.
   std::vector<WeightZeros> weight_zeros;
   std::string plan;                       // its text form

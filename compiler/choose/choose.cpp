@@ -31,8 +31,8 @@ std::string_view asked_kind(const Task& task, const CompileOptions& options) {
   return task.get<Linear>() == nullptr || named == options.kernels.of_layers.end() ? kAutoKind : named->second;
 }
 
-// Those that may make the task's kernel, by CompileOptions::kernels and ::plan; where two are estimated to take the same
-// time, the first is taken, and the one that searches plans is last.
+// Those that may make the task's kernel, by CompileOptions::kernels and ::plan; where two are estimated to take the
+// same time, the first is taken, and the one that searches plans is last.
 std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
   std::vector<const Provider*> allowed = providers();
   std::string_view kind = asked_kind(task, options);

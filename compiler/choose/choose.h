@@ -23,7 +23,8 @@ inline constexpr double kFarBehind = 4;
 // CompileOptions::plan where it is for this provider, else nothing.
 std::string choices_for(const Provider& provider, const CompileOptions& options);
 
-// Whom choose_by_models() asks. Without a measurement that is nobody who needs one, unless an option names that provider.
+// Whom choose_by_models() asks. Without a measurement that is nobody who needs one, unless an option names that
+// provider.
 std::vector<const Provider*> compared_by_models(const Task& task, const CompileOptions& options);
 
 // What the best kernel of these providers is estimated to take; infinite where none of them has one.

@@ -90,14 +90,16 @@ std::uint64_t draw_of(std::uint64_t weight, std::uint64_t seed) {
 
 }  // namespace
 
-std::optional<double> least_paying_share(const std::function<bool(double share)>& pays) {
-  double never = 0, always = 1;
-  if (!pays(always)) return std::nullopt;
-  while (always - never > kShareStep) {
-    const double middle = (never + always) / 2;
+std::optional<double> least_paying_share(const std::function<bool(double share)>& pays, std::optional<double> own) {
+  std::optional<double> never, always;  // as far as it was asked for
+  if (own) (pays(*own) ? always : never) = *own;
+  if (!always && !pays(1)) return std::nullopt;
+  if (!always) always = 1;
+  while (*always - never.value_or(0) > kShareStep) {
+    const double middle = (never.value_or(0) + *always) / 2;
     (pays(middle) ? always : never) = middle;
   }
-  return never == 0 && pays(never) ? never : always;
+  return !never && pays(0) ? 0 : *always;
 }
 
 InputZeros skipping_pays_from(const Task& task, const std::vector<KernelOption>& compared) {
@@ -153,7 +155,8 @@ std::optional<WeightZeros> zero_weights_pay_from(const Task& task, const Compile
     const ReweightedTask other(task, with_zero_share(*weights, share, kSeed));
     return least_estimate_us(other.task(), options, sparse) < dense_us;
   };
-  return WeightZeros{task.batch, least_paying_share(pays)};
+  const auto zeros = static_cast<double>(std::ranges::count(*weights, 0.0F));
+  return WeightZeros{task.batch, least_paying_share(pays, zeros / static_cast<double>(weights->size()))};
 }
 
 }  // namespace burin

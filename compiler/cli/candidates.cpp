@@ -71,7 +71,8 @@ std::vector<WhyRow> why_rows(const Manifest& manifest, const std::string& glob) 
     for (const Step& step : program.steps) {
       const Kernel& kernel = index.kernel(step.kernel);
       names.push_back(step.name);
-      // What was measured is the kernel's, whoever launches it for as many images; what else was compared is the step's.
+      // What was measured is the kernel's, whoever launches it for as many images; what else was compared is the
+      // step's.
       if (!matches(glob, step.name)) continue;
       if (is_tuned_for(step, kernel, program.batch) && !shown.insert(step.kernel).second) continue;
       rows.push_back({&program, &step, &kernel});

@@ -32,8 +32,8 @@ struct StepCandidates {
   const StepCandidate* best_dense() const;
 };
 
-// Whether what was measured for the kernel is of the step's own batch. Of a kernel that programs for several batch sizes
-// launch it is of one of them, and of the others what was compared stands in their steps.
+// Whether what was measured for the kernel is of the step's own batch. Of a kernel that programs for several batch
+// sizes launch it is of one of them, and of the others what was compared stands in their steps.
 bool is_tuned_for(const Step& step, const Kernel& kernel, int batch);
 
 // Of a step of a program for so many images: those that tuning has measured for it, else those that its choice has

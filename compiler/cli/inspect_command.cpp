@@ -262,8 +262,8 @@ void check_package_options(const InspectArguments& arguments, const Package& pac
 }
 
 int inspect_why(const InspectArguments& arguments) {
-  std::vector<std::string> others = {"--batch",    "--precision",   "--layout", "--tuning",
-                                     "--simplify", "--no-siblings", "--memory", "--layer",  "--flip"};
+  std::vector<std::string> others = {"--batch",       "--precision", "--layout", "--tuning", "--simplify",
+                                     "--no-siblings", "--memory",    "--layer",  "--flip"};
   std::ranges::copy(ImportArguments::names(), std::back_inserter(others));
   refuse_given(*arguments.command, others, "--why shows the candidates of a package's steps, and nothing else");
   const Package package = read_given_package(arguments.input);

@@ -200,13 +200,15 @@ void check_linear(Checker& check, const std::string& path, const Kernel& kernel)
 }
 
 void check_weight_zeros(Checker& check, const std::string& path, const Kernel& kernel) {
-  if (!kernel.layer && !kernel.linear) return check.fault(path, "the kernel is of no convolution or fully connected layer");
+  if (!kernel.layer && !kernel.linear)
+    return check.fault(path, "the kernel is of no convolution or fully connected layer");
   int last = 0;
   for (std::size_t i = 0; i < kernel.weight_zeros.size(); ++i) {
     const auto& [batch, pays_from] = kernel.weight_zeros[i];
     const std::string entry = fmt::format("{}[{}]", path, i);
-    check.range(entry + ".batch", batch, 1, kMaxBatch);
-    if (batch <= last) check.fault(entry + ".batch", "{} does not come after {}", batch, last);
+    if (check.range(entry + ".batch", batch, 1, kMaxBatch) && batch <= last) {
+      check.fault(entry + ".batch", "{} does not come after {}", batch, last);
+    }
     last = batch;
     if (pays_from) check.share(entry + ".pays_from", *pays_from);
   }
