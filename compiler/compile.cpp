@@ -140,11 +140,13 @@ class NetworkCompiler {
     }
   }
 
-  // What the zeros of the inputs are worth, where they are known.
+  // What zeros are worth: those of the inputs, where they are known, and those of the weights, where it was asked.
   void add_zeros(const KernelJobs& jobs, std::vector<std::optional<PackagedKernel>>& kernels) const {
     for_each_parallel(jobs.kernels.size(), options_.jobs, [&](std::size_t i) {
       const KernelJob& job = jobs.kernels[i];
-      if (!kernels[i] || !kernels[i]->kernel.layer) return;
+      if (!kernels[i]) return;
+      kernels[i]->kernel.weight_zeros = job.weight_zeros;
+      if (!kernels[i]->kernel.layer) return;
       std::optional<InputZeros>& zeros = kernels[i]->kernel.layer->zeros;
       zeros.reset();
       if (job.task.zeros) zeros = skipping_pays_from(job.task, job.compared);

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/choose/pays_from.h"
 #include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/network/memory_plan.h"
@@ -38,15 +39,18 @@ class PlannedSteps {
     }
     check_reentry();
     int done = 0;
+    const std::size_t all = options.seeks_weight_zeros ? 2 * tasks_.size() : tasks_.size();
     const auto tell = [&](const Task& task) {
       ++done;
-      if (planned) planned(done, static_cast<int>(tasks_.size()), task.name);
+      if (planned) planned(done, static_cast<int>(all), task.name);
     };
     if (options_.chooses_together()) {
       propose_all(tell);
     } else {
       choose_all(tell);
     }
+    weight_zeros_.resize(tasks_.size());
+    if (options_.seeks_weight_zeros) seek_weight_zeros(tell);
   }
 
   // Those of the steps by themselves, or of all together.
@@ -57,6 +61,8 @@ class PlannedSteps {
   }
 
   const std::vector<Task>& tasks() const { return tasks_; }
+  // From which share of zero weights on they pay, of each task; nothing where nobody asked, or nothing is compared.
+  const std::vector<std::optional<WeightZeros>>& weight_zeros() const { return weight_zeros_; }
   const std::vector<std::size_t>& programs_of_tasks() const { return program_of_; }
   const std::deque<Program>& programs() const { return programs_; }
   const std::vector<std::string>& notes() const { return notes_; }
@@ -121,6 +127,15 @@ class PlannedSteps {
     });
   }
 
+  void seek_weight_zeros(const std::function<void(const Task&)>& tell) {
+    std::mutex mutex;
+    for_each_parallel(tasks_.size(), options_.jobs, [&](std::size_t i) {
+      weight_zeros_[i] = zero_weights_pay_from(tasks_[i], options_);
+      const std::lock_guard lock(mutex);
+      tell(tasks_[i]);
+    });
+  }
+
   void propose_all(const std::function<void(const Task&)>& tell) {
     std::vector<StepTask> steps;
     std::vector<std::size_t> listed(programs_.size());  // steps of each program
@@ -150,6 +165,7 @@ class PlannedSteps {
   std::vector<Task> tasks_;
   std::vector<std::size_t> program_of_;  // of each task
   std::vector<Choice> choices_;          // of each task, by itself
+  std::vector<std::optional<WeightZeros>> weight_zeros_;
   std::unique_ptr<NetworkChooser> chooser_;
   PlanCost cost_;                        // of all programs
   const Network* last_graph_ = nullptr;  // of the program before, of the same name
@@ -170,6 +186,10 @@ class JobList {
     for (std::size_t i = 0; i < choices.size(); ++i) {
       ProgramJob& job = jobs_.programs[planned.programs_of_tasks()[i]];
       job.kernels.push_back(kernel_of(planned.tasks()[i], choices[i]));
+      // Programs come with growing batch sizes, and each has a step of an operator once.
+      if (const auto& zeros = planned.weight_zeros()[i]) {
+        jobs_.kernels[job.kernels.back()].weight_zeros.push_back(*zeros);
+      }
       job.program.steps[job.kernels.size() - 1].options = std::move(choices[i].options);
     }
     // They come last: so all others have the symbols that they would have without.

@@ -22,7 +22,8 @@ namespace burin {
 struct KernelJob {
   Task task;
   Candidate candidate;
-  std::vector<KernelOption> compared;  // Choice::options
+  std::vector<KernelOption> compared;          // Choice::options
+  std::vector<WeightZeros> weight_zeros = {};  // Kernel::weight_zeros
   std::string suffix;  // of the symbol: tells apart operators whose names reduce to the same, and kernels of one
   std::string folder;  // of its dump
   double work = 0;     // what compiling it takes, in nonzeros

@@ -212,7 +212,7 @@ MadeKernels make_kernels(const std::vector<KernelJob>& jobs, const CompileOption
   int done = 0;
   std::mutex mutex;
   const auto make = [&](std::size_t i) {
-    const auto& [task, candidate, compared, suffix, folder, work] = jobs[i];
+    const auto& [task, candidate, compared, weight_zeros, suffix, folder, work] = jobs[i];
     std::optional<PackagedKernel>& kernel = made.kernels[i];
     const bool edited = reentry.is_for(task);
     // Whoever wants to see or to change the stages gets a kernel that goes through them.

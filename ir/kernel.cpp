@@ -350,6 +350,11 @@ std::optional<WeightMatrix> Kernel::matrix() const {
   return WeightMatrix{shape.out_channels, shape.weight_elements() / shape.out_channels, layer->nonzeros};
 }
 
+const WeightZeros* Kernel::weight_zeros_of(int batch) const {
+  const auto found = std::ranges::find(weight_zeros, batch, &WeightZeros::batch);
+  return found == weight_zeros.end() ? nullptr : &*found;
+}
+
 KernelBinary described_code(const Kernel& kernel, const std::optional<std::string>& arch) {
   // Code for sm_90a is that of an sm_90.
   const auto fits = [&](const KernelBinary& binary) {

@@ -180,6 +180,13 @@ struct InputZeros {
   bool operator==(const InputZeros&) const = default;
 };
 
+// From which share of zero weights on kernels that gain by them are estimated to take less time than every dense one.
+struct WeightZeros {
+  int batch = 1;                         // for so many images
+  std::optional<double> pays_from = {};  // nothing: they do at no share
+  bool operator==(const WeightZeros&) const = default;
+};
+
 // What a convolution's kernel computes, beside its weights.
 struct KernelLayer {
   ConvShape shape;
@@ -225,9 +232,11 @@ struct Kernel {
   // Why a convolution or fully connected layer stayed in FP32 where half precision was to be had (compiler/calibrate).
   // Empty: it did not.
   std::string kept_in_fp32;
-  std::optional<KernelLayer> layer;       // of a convolution
-  std::optional<WeightMatrix> linear;     // of a fully connected layer: its weights before any rounding
-  std::optional<CalledLinear> called;     // of a fully connected layer whose plan has a library's call
+  std::optional<KernelLayer> layer;    // of a convolution
+  std::optional<WeightMatrix> linear;  // of a fully connected layer: its weights before any rounding
+  std::optional<CalledLinear> called;  // of a fully connected layer whose plan has a library's call
+  // Of a convolution or fully connected layer, for batches of the steps that launch it, ascending. None: nobody asked.
+  std::vector<WeightZeros> weight_zeros;
   std::string plan;                       // its text form
   int planned_batch = 0;                  // the batch that the plan was made for; 0: it is the same for all
   double predicted_us = 0;                // of one launch with that batch; 0: nobody has said
@@ -259,6 +268,8 @@ struct Kernel {
   // For messages: "layer conv1" of a convolution, "operator pool1".
   std::string owner() const;
   bool is_convolution() const { return layer.has_value(); }
+  // What is known for a batch; null: nothing.
+  const WeightZeros* weight_zeros_of(int batch) const;
   // The weights of its convolution or fully connected layer; nothing: it is another operator's.
   std::optional<WeightMatrix> matrix() const;
   bool operator==(const Kernel&) const = default;

@@ -103,6 +103,7 @@ struct CompileSettings {
   std::string objective = "time";             // as --objective
   std::int64_t memory_limit = 0;              // as --memory-limit, in bytes; 0: there is none
   bool skip_dead_tiles = false;
+  bool flip = false;          // as --flip
   bool siblings = true;       // convolutions with the same input become one where that is faster
   bool libraries = true;      // where a library's call was measured to be faster, a kernel makes it beside its own code
   bool ptx = true;            // false: machine code alone, where there is an assembler

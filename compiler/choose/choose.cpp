@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,8 +31,8 @@ std::string_view asked_kind(const Task& task, const CompileOptions& options) {
   return task.get<Linear>() == nullptr || named == options.kernels.of_layers.end() ? kAutoKind : named->second;
 }
 
-// Those that may make the task's kernel, by CompileOptions::kernels and ::plan; the ones whose proposals cost little
-// first.
+// Those that may make the task's kernel, by CompileOptions::kernels and ::plan; where two are estimated to take the
+// same time, the first is taken, and the one that searches plans is last.
 std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
   std::vector<const Provider*> allowed = providers();
   std::string_view kind = asked_kind(task, options);
@@ -40,7 +41,7 @@ std::vector<const Provider*> allowed_providers(const Task& task, const CompileOp
   std::erase_if(allowed, [&](const Provider* provider) {
     return kind == kAutoKind ? !is_asked(*provider, task) : provider->name() != kind;
   });
-  std::ranges::stable_sort(allowed, {}, [&](const Provider* p) { return std::isfinite(p->most_us(task)); });
+  std::ranges::stable_sort(allowed, {}, &Provider::searches_plans);
   return allowed;
 }
 
@@ -76,26 +77,13 @@ Choice measured_choice(const Task& task, const TunedKernel& tuned) {
   return choice;
 }
 
-// Without a measurement nobody is asked who needs one, unless an option names that provider.
-std::vector<const Provider*> with_models(const Task& task, const CompileOptions& options) {
-  std::vector<const Provider*> allowed = allowed_providers(task, options);
-  if (asked_kind(task, options) != kAutoKind) return allowed;
-  std::erase_if(allowed, [](const Provider* provider) { return provider->needs_measuring(); });
-  return allowed;
-}
-
 // All candidates, in the order of the providers. An error of one is the task's only where no other can do it.
-std::vector<Candidate> propose_all(const Task& task, const CompileOptions& options, const ProposeOptions& wanted,
+std::vector<Candidate> propose_all(const Task& task, const CompileOptions& options, int count,
                                    const std::vector<const Provider*>& allowed) {
-  double worthwhile = wanted.worthwhile_us;
-  if (wanted.count == 1) {
-    for (const Provider* provider : allowed) worthwhile = std::min(worthwhile, provider->most_us(task));
-  }
   std::vector<Candidate> candidates;
   std::optional<Error> fault;
   for (const Provider* provider : allowed) {
-    ProposeOptions asked{.count = wanted.count, .plan = choices_for(*provider, options)};
-    if (!std::isfinite(provider->most_us(task))) asked.worthwhile_us = worthwhile;
+    const ProposeOptions asked{.count = count, .plan = choices_for(*provider, options)};
     try {
       for (Candidate& candidate : provider->propose(task, asked)) candidates.push_back(std::move(candidate));
     } catch (const Error& error) {
@@ -107,8 +95,8 @@ std::vector<Candidate> propose_all(const Task& task, const CompileOptions& optio
   return candidates;
 }
 
-std::vector<Candidate> candidates_of(const Task& task, const CompileOptions& options, const ProposeOptions& wanted) {
-  std::vector<Candidate> candidates = propose_all(task, options, wanted, with_models(task, options));
+std::vector<Candidate> candidates_of(const Task& task, const CompileOptions& options, int count) {
+  std::vector<Candidate> candidates = propose_all(task, options, count, compared_by_models(task, options));
   const std::string& kind = options.kernels.of(task.name);
   if (!candidates.empty() || kind == kAutoKind) return candidates;
   if (task.get<Linear>() != nullptr) {
@@ -119,7 +107,7 @@ std::vector<Candidate> candidates_of(const Task& task, const CompileOptions& opt
     fail(ErrorKind::unsupported, "--kernels {}={}: {} cannot compute {}; baked code can", task.name,
          kind.substr(kind.find('_') + 1), kind, describe(task.layer->shape));
   }
-  return propose_all(task, options, wanted, {find_provider(kBakedProvider)});
+  return propose_all(task, options, count, {find_provider(kBakedProvider)});
 }
 
 double best_us(const std::vector<Candidate>& candidates) {
@@ -128,13 +116,12 @@ double best_us(const std::vector<Candidate>& candidates) {
   return best;
 }
 
-// Asks all providers but the one whose proposals take their time; keeps what takes less than `worthwhile_us`.
-std::vector<Candidate> quick_candidates(const Task& task,
-                                        double worthwhile_us = std::numeric_limits<double>::infinity()) {
+// Asks all providers but the one whose proposals take their time.
+std::vector<Candidate> quick_candidates(const Task& task) {
   std::vector<Candidate> candidates;
   for (const Provider* provider : providers()) {
-    if (std::isfinite(provider->most_us(task)) || provider->needs_measuring() || !is_asked(*provider, task)) continue;
-    for (Candidate& candidate : provider->propose(task, {.worthwhile_us = worthwhile_us})) {
+    if (provider->searches_plans() || provider->needs_measuring() || !is_asked(*provider, task)) continue;
+    for (Candidate& candidate : provider->propose(task, {})) {
       candidates.push_back(std::move(candidate));
     }
   }
@@ -217,15 +204,8 @@ class PoolTimes {
       return together.writes.format() != alone.writes.format() ||
              best_us(quick_candidates(together)) >= kPoolGain * (best_us(quick_candidates(alone)) + pool_us);
     }
-    const Provider& baked = *find_provider(kBakedProvider);
-    const double apart = best_us(quick_candidates(alone, baked.most_us(together) - pool_us)) + pool_us;
-    if (!std::isfinite(apart) || !quick_candidates(together, apart).empty()) return false;
-    try {
-      return apart < best_us(baked.propose(together, {.plan = choices_for(baked, options_)}));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::unsupported) throw;
-      return true;
-    }
+    // Where they stay together, the options' cache has what their kernel is chosen from.
+    return best_us(quick_candidates(alone)) + pool_us < estimated_us(together, options_);
   }
 
   // What one provider's kernels take: of those that only measurement knows, nothing.
@@ -503,13 +483,30 @@ Network formatted(Network network, const CompileOptions& options, int batch,
 
 }  // namespace
 
+std::vector<const Provider*> compared_by_models(const Task& task, const CompileOptions& options) {
+  std::vector<const Provider*> allowed = allowed_providers(task, options);
+  if (asked_kind(task, options) != kAutoKind) return allowed;
+  std::erase_if(allowed, [](const Provider* provider) { return provider->needs_measuring(); });
+  return allowed;
+}
+
+double least_estimate_us(const Task& task, const CompileOptions& options,
+                         const std::vector<const Provider*>& providers) {
+  try {
+    return best_us(propose_all(task, options, 1, providers));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
 std::string choices_for(const Provider& provider, const CompileOptions& options) {
   const std::string_view asked = options.kernels.all == kAutoKind ? kBakedProvider : options.kernels.all;
   return provider.name() == asked ? options.plan : "";
 }
 
 std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& options, int count) {
-  std::vector<Candidate> candidates = candidates_of(task, options, {.count = count});
+  std::vector<Candidate> candidates = candidates_of(task, options, count);
   if (candidates.empty()) {
     fail(ErrorKind::unsupported, "operator '{}': no provider has a kernel for {}", task.name,
          task.op == nullptr ? task.kind : std::string(kind_name(task.op->kind)));

@@ -23,6 +23,14 @@ inline constexpr double kFarBehind = 4;
 // CompileOptions::plan where it is for this provider, else nothing.
 std::string choices_for(const Provider& provider, const CompileOptions& options);
 
+// Whom choose_by_models() asks. Without a measurement that is nobody who needs one, unless an option names that
+// provider.
+std::vector<const Provider*> compared_by_models(const Task& task, const CompileOptions& options);
+
+// What the best kernel of these providers is estimated to take; infinite where none of them has one.
+double least_estimate_us(const Task& task, const CompileOptions& options,
+                         const std::vector<const Provider*>& providers);
+
 // Up to `count` candidates of each that may make the task's kernel, those with the least estimates first. Throws
 // Error(unsupported) where there is none.
 std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& options, int count);

@@ -48,14 +48,6 @@ std::vector<StepCandidate> tuned_candidates(const TuningRecord& tuning) {
   return all;
 }
 
-std::vector<StepCandidate> compared_candidates(const Step& step, const Kernel& kernel) {
-  std::vector<StepCandidate> all;
-  for (const KernelOption& option : step.options) all.push_back(candidate_from(option));
-  if (all.empty()) all.push_back(candidate_from({kernel.provider, kernel.predicted_us, false}));
-  all.front().plan = kernel.plan_short;
-  return all;
-}
-
 // What has no time is last, and a fault behind that.
 auto order_of(const StepCandidate& candidate) {
   return std::tuple(!candidate.fault.empty(), !candidate.us().has_value(), candidate.us().value_or(0));
@@ -79,8 +71,10 @@ std::vector<WhyRow> why_rows(const Manifest& manifest, const std::string& glob) 
     for (const Step& step : program.steps) {
       const Kernel& kernel = index.kernel(step.kernel);
       names.push_back(step.name);
-      // What was measured is the kernel's, whoever launches it; what models compared is the step's.
-      if (!matches(glob, step.name) || (kernel.tuning && !shown.insert(step.kernel).second)) continue;
+      // What was measured is the kernel's, whoever launches it for as many images; what else was compared is the
+      // step's.
+      if (!matches(glob, step.name)) continue;
+      if (is_tuned_for(step, kernel, program.batch) && !shown.insert(step.kernel).second) continue;
       rows.push_back({&program, &step, &kernel});
     }
   }
@@ -96,8 +90,8 @@ std::string heading(const WhyRow& row, const StepCandidates& candidates) {
   const StepCandidate& chosen = candidates.chosen();
   std::string text = fmt::format("{}, batch {}: {}", printable(row.step->name), row.program->batch, chosen.provider);
   if (candidates.all.size() == 1) return text + "; the package keeps no other candidate";
-  text += candidates.tuned ? ", chosen by measurement on " + printable(row.kernel->tuning->device)
-                           : std::string(", chosen by the models");
+  text += chosen.measured_us ? ", chosen by measurement" : ", chosen by the models";
+  if (candidates.tuned) text += " on " + printable(row.kernel->tuning->device);
   const StepCandidate* dense = candidates.best_dense();
   if (dense == nullptr) return text + "; the package keeps no dense candidate";
   if (dense == &chosen) return text + "; it is dense";
@@ -109,19 +103,41 @@ std::string heading(const WhyRow& row, const StepCandidates& candidates) {
 }  // namespace
 
 const StepCandidate* StepCandidates::runner_up() const {
-  return all.size() > 1 && all[1].us() && all[1].fault.empty() ? &all[1] : nullptr;
-}
-
-const StepCandidate* StepCandidates::best_dense() const {
-  const auto suits = [](const StepCandidate& c) { return c.is_dense && c.us() && c.fault.empty(); };
-  const auto found = std::ranges::find_if(all, suits);
+  const auto suits = [&](const StepCandidate& c) {
+    return c.provider != chosen().provider && c.us() && c.fault.empty();
+  };
+  const auto found = std::ranges::find_if(all, suits);  // they are in the order of their times
   return found == all.end() ? nullptr : &*found;
 }
 
-StepCandidates candidates_of(const Step& step, const Kernel& kernel) {
+const StepCandidate* StepCandidates::best_dense() const {
+  const StepCandidate* best = nullptr;  // the chosen one comes first, and need not be the fastest
+  for (const StepCandidate& candidate : all) {
+    if (!candidate.is_dense || !candidate.us() || !candidate.fault.empty()) continue;
+    if (best == nullptr || *candidate.us() < *best->us()) best = &candidate;
+  }
+  return best;
+}
+
+bool is_tuned_for(const Step& step, const Kernel& kernel, int batch) {
+  return kernel.tuning && (kernel.planned_batch == batch || step.options.empty());
+}
+
+StepCandidates candidates_of(const Step& step, const Kernel& kernel, int batch) {
+  if (!is_tuned_for(step, kernel, batch)) {
+    const bool is_compared = !step.options.empty();
+    return candidates_of(is_compared ? step.options : std::vector{KernelOption{kernel.provider, kernel.predicted_us}},
+                         kernel.plan_short);
+  }
+  StepCandidates candidates{.all = tuned_candidates(*kernel.tuning), .tuned = true};
+  std::ranges::stable_sort(candidates.all.begin() + 1, candidates.all.end(), {}, order_of);
+  return candidates;
+}
+
+StepCandidates candidates_of(const std::vector<KernelOption>& options, const std::string& plan) {
   StepCandidates candidates;
-  candidates.tuned = kernel.tuning.has_value();
-  candidates.all = candidates.tuned ? tuned_candidates(*kernel.tuning) : compared_candidates(step, kernel);
+  for (const KernelOption& option : options) candidates.all.push_back(candidate_from(option));
+  candidates.all.front().plan = plan;
   std::ranges::stable_sort(candidates.all.begin() + 1, candidates.all.end(), {}, order_of);
   return candidates;
 }
@@ -160,7 +176,7 @@ nlohmann::ordered_json to_json(const StepCandidates& candidates) {
 std::string print_why(const Package& package, const std::string& step_glob, const std::optional<std::string>& arch) {
   std::string text;
   for (const WhyRow& row : why_rows(package.manifest, step_glob)) {
-    const StepCandidates candidates = candidates_of(*row.step, *row.kernel);
+    const StepCandidates candidates = candidates_of(*row.step, *row.kernel, row.program->batch);
     const KernelBinary code = described_code(*row.kernel, arch);
     Table table({"provider", "plan", ">model us", ">measured us", ">regs", ">spill B", ">code", "verdict"});
     for (std::size_t i = 0; i < candidates.all.size(); ++i) {
@@ -189,7 +205,7 @@ nlohmann::ordered_json why_json(const Package& package, const std::string& step_
                      {"registers", known_json(code.registers)},
                      {"spill_bytes", known_json(code.spill_bytes)},
                      {"code_bytes", known_json(code.code_bytes)},
-                     {"candidates", to_json(candidates_of(*row.step, *row.kernel))}});
+                     {"candidates", to_json(candidates_of(*row.step, *row.kernel, row.program->batch))}});
   }
   return steps;
 }

@@ -26,13 +26,22 @@ struct StepCandidates {
   bool tuned = false;  // they are those of the kernel's TuningRecord
 
   const StepCandidate& chosen() const { return all.front(); }
-  const StepCandidate* runner_up() const;  // the fastest that was not chosen; null: there is none with a time
-  const StepCandidate* best_dense()
-      const;  // the fastest of those whose kernels gain nothing by zeros; may be the chosen
+  // The fastest of another provider than the chosen one's; null: there is none with a time.
+  const StepCandidate* runner_up() const;
+  // The fastest of those whose kernels gain nothing by zeros of weights; may be the chosen one. Null: the same.
+  const StepCandidate* best_dense() const;
 };
 
-// Those that tuning has measured, and of a kernel that was not tuned those that the models have compared.
-StepCandidates candidates_of(const Step& step, const Kernel& kernel);
+// Whether what was measured for the kernel is of the step's own batch. Of a kernel that programs for several batch
+// sizes launch it is of one of them, and of the others what was compared stands in their steps.
+bool is_tuned_for(const Step& step, const Kernel& kernel, int batch);
+
+// Of a step of a program for so many images: those that tuning has measured for it, else those that its choice has
+// compared.
+StepCandidates candidates_of(const Step& step, const Kernel& kernel, int batch);
+
+// Those that were compared, the chosen one first, whose plan in short is `plan`; there is at least one.
+StepCandidates candidates_of(const std::vector<KernelOption>& options, const std::string& plan);
 
 // How many times the chosen one's time a candidate takes. Only times of one source are compared: both measured, else
 // both predicted.

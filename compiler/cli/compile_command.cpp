@@ -129,7 +129,7 @@ void check_effects(const CompileArguments& arguments) {
   const CompileOptions& options = arguments.options;
   const std::string stop = options.stop_after.value_or("");
   if (!options.makes_package()) {
-    refuse_given(command, {"--output", "--no-ptx", "--no-verify"},
+    refuse_given(command, {"--output", "--no-ptx", "--no-verify", "--flip"},
                  fmt::format("--stop-after {} writes no package", stop));
   }
   if (stop == "layer" || stop == "pattern") {
@@ -557,6 +557,9 @@ std::shared_ptr<CompileArguments> add_command(CLI::App& app, Action& action, con
       "No kernel calls cuDNN or cuBLASLt where tune finds it to be faster; the package runs the same everywhere");
   command->add_flag("--no-siblings", arguments->no_siblings,
                     "Model: convolutions that read the same tensor stay what they are, also where one is faster");
+  command->add_flag("--flip", arguments->settings.flip,
+                    "Find for each layer the share of zero weights from which on the best kernel that gains by them is "
+                    "estimated to be faster than the best dense one; planning takes longer");
   arguments->import.add_to(*command);
   add_option(*command, "--dump-dir DIR", arguments->options.dump_dir, "Write each layer's stages to DIR/LAYER/");
   add_option(*command, "--stop-after STAGE", arguments->options.stop_after,

@@ -34,6 +34,7 @@ struct InspectArguments {
   std::optional<std::string> arch, layout, why;
   bool json = false;
   bool tuning = false;
+  bool flip = false;
   bool simplify = false, no_siblings = false;
   bool memory = false;
   bool coverage = false;
@@ -245,7 +246,7 @@ std::string graph_option(const InspectArguments& arguments) {
 }
 
 void check_package_options(const InspectArguments& arguments, const Package& package) {
-  std::vector<std::string> of_plans = {"--batch", "--precision", "--layout", "--no-siblings"};
+  std::vector<std::string> of_plans = {"--batch", "--precision", "--layout", "--no-siblings", "--flip"};
   std::ranges::copy(ImportArguments::names(), std::back_inserter(of_plans));
   refuse_given(*arguments.command, of_plans, fmt::format("{} is a package, and is shown as it is", arguments.input));
   if (arguments.import.options.layer_glob) {
@@ -261,8 +262,8 @@ void check_package_options(const InspectArguments& arguments, const Package& pac
 }
 
 int inspect_why(const InspectArguments& arguments) {
-  std::vector<std::string> others = {"--batch",    "--precision",   "--layout", "--tuning",
-                                     "--simplify", "--no-siblings", "--memory", "--layer"};
+  std::vector<std::string> others = {"--batch",       "--precision", "--layout", "--tuning", "--simplify",
+                                     "--no-siblings", "--memory",    "--layer",  "--flip"};
   std::ranges::copy(ImportArguments::names(), std::back_inserter(others));
   refuse_given(*arguments.command, others, "--why shows the candidates of a package's steps, and nothing else");
   const Package package = read_given_package(arguments.input);
@@ -279,13 +280,14 @@ int inspect(const InspectArguments& arguments) {
   if (arguments.coverage) {
     refuse_given(*arguments.command,
                  {"--arch", "--batch", "--precision", "--layout", "--tuning", "--simplify", "--no-siblings", "--memory",
-                  "--why", "--layer", "--activation", "--max-extent"},
+                  "--why", "--layer", "--activation", "--max-extent", "--flip"},
                  "--coverage shows which operators of a model are read, and plans nothing");
     return inspect_coverage(arguments.input, arguments.import.checked(), arguments.json);
   }
   if (arguments.why) return inspect_why(arguments);
   std::string about;
   std::vector<InspectRow> rows;
+  std::vector<ChoiceRow> choices;
   Network network;  // of a model or of weights
   ProgramGraphs graphs{Network()};
   std::map<int, std::vector<PassRecord>> passes;  // of each batch size
@@ -297,15 +299,17 @@ int inspect(const InspectArguments& arguments) {
     package = read_given_package(arguments.input);
     check_package_options(arguments, package);
     rows = rows_of_package(package, layer_glob, arguments.arch);
+    choices = choices_of_package(package, layer_glob);
     about = fmt::format("{}: from {}, by burin {}", arguments.input, package.manifest.source,
                         package.manifest.tool_version);
     if (!rows.empty() && !rows.front().code.arch.empty()) about += ", code for " + rows.front().code.arch;
   } else {
     refuse_given(*arguments.command, {"--tuning"},
                  fmt::format("{} is no package, and only tune measures plans", arguments.input));
-    const KernelCache choices;
+    const KernelCache cache;
     CompileOptions options;
-    options.cache = &choices;
+    options.cache = &cache;
+    options.seeks_weight_zeros = arguments.flip;
     const AskedPrecisions asked = parse_precisions(arguments.precision);
     if (leaves_open(asked)) {
       fail(ErrorKind::usage, "--precision {}: only compile measures what half precision costs; name a precision",
@@ -333,7 +337,9 @@ int inspect(const InspectArguments& arguments) {
             plan_network(in_formats(graphs.of(batch), options, batch), std::string(kNetworkName), batch));
       }
     }
-    rows = rows_of_network(graphs, options);
+    NetworkRows planned = rows_of_network(graphs, options);
+    rows = std::move(planned.rows);
+    choices = std::move(planned.choices);
     about = fmt::format("{}: planned for {}", arguments.input, options.archs.front());
   }
   // Whoever names layers wants to see those.
@@ -344,6 +350,8 @@ int inspect(const InspectArguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json document = {{"input", arguments.input}, {"rows", nlohmann::ordered_json::array()}};
     for (const InspectRow& row : rows) document["rows"].push_back(to_json(row));
+    document["choices"] = nlohmann::ordered_json::array();
+    for (const ChoiceRow& row : choices) document["choices"].push_back(to_json(row));
     const auto add_graph = [&](nlohmann::ordered_json& entry, const ProgramGraphs::Shared& of) {
       entry["graph"] = graph_json(*of.graph);
       if (arguments.simplify) entry["passes"] = passes_json(passes[of.batches.front()]);
@@ -370,6 +378,7 @@ int inspect(const InspectArguments& arguments) {
     for (const Program& program : programs) print_data(print(program) + "\n");
     if (whole) print_data(print_network(package.manifest, arguments.arch, arguments.memory) + "\n");
     if (!rows.empty()) print_data(print_table(rows));
+    if (!choices.empty()) print_data((rows.empty() ? "" : "\n") + print_choices(choices));
     print_kept(rows);
     print_zeros(rows);
     print_functions(package.manifest);
@@ -394,6 +403,8 @@ void add_inspect_command(CLI::App& app, Action& action) {
       *command, "--layout NAME", arguments->layout,
       "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default), n8c8hw, nchw8 or nhwc8; tf32: "
       "n4c8hw or nhwc4");
+  command->add_flag("--flip", arguments->flip,
+                    "Weights: for each layer the share of zero weights from which on they pay, by the models");
   command->add_flag("--tuning", arguments->tuning,
                     "Package: the plans that were measured for each kernel (burin tune)");
   add_option(*command, "--why GLOB", arguments->why,

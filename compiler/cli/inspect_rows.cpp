@@ -3,11 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "compiler/choose/choose.h"
+#include "compiler/choose/pays_from.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
@@ -160,40 +162,49 @@ std::vector<InspectRow> rows_of_package(const Package& package, const std::optio
   return rows;
 }
 
-std::vector<InspectRow> rows_of_network(const ProgramGraphs& graphs, const CompileOptions& options) {
-  std::vector<InspectRow> rows;
+NetworkRows rows_of_network(const ProgramGraphs& graphs, const CompileOptions& options) {
+  NetworkRows made;
   ProgressBar progress("planning");
   // Kernels are those of programs: their tensors are in the formats that follow from the batch size.
   std::map<int, Network> formatted;
-  std::vector<Task> tasks;
+  std::vector<Task> tasks, linear_tasks;
   for (const ProgramGraphs::Shared& shared : graphs.shared_by(options.batches)) {
     std::map<std::pair<std::size_t, std::size_t>, Task>
         of_graph;  // of a layer and a batch size, in the order asked for
     for (std::size_t i = 0; i < shared.batches.size(); ++i) {
       const int batch = shared.batches[i];
-      const Network& made = formatted.try_emplace(batch, in_formats(*shared.graph, options, batch)).first->second;
-      for (Task& task : layer_tasks(made, options, batch)) {
-        if (task.layer == nullptr) continue;
-        const auto number = static_cast<std::size_t>(task.layer - made.layers.data());
+      const Network& network = formatted.try_emplace(batch, in_formats(*shared.graph, options, batch)).first->second;
+      for (Task& task : layer_tasks(network, options, batch)) {
+        if (task.layer == nullptr) {
+          linear_tasks.push_back(std::move(task));
+          continue;
+        }
+        const auto number = static_cast<std::size_t>(task.layer - network.layers.data());
         of_graph.try_emplace({number, i}, std::move(task));
       }
     }
     for (auto& [key, task] : of_graph) tasks.push_back(std::move(task));
   }
-  rows.resize(tasks.size());
+  made.rows.resize(tasks.size());
+  std::ranges::move(linear_tasks, std::back_inserter(tasks));
+  made.choices.resize(tasks.size());
   std::mutex mutex;
   int done = 0;
   for_each_parallel(tasks.size(), options.jobs, [&](std::size_t i) {
     const Task& task = tasks[i];
-    const Candidate candidate = cached_choice(task, options).candidate;
-    const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
-    rows[i] = {describe_kernel(task, candidate, recipe).kernel};
+    const Choice choice = cached_choice(task, options);
+    made.choices[i] = {task.name, task.batch, candidates_of(choice.options, "")};
+    if (options.seeks_weight_zeros) made.choices[i].weight_zeros = zero_weights_pay_from(task, options);
+    if (task.layer != nullptr) {
+      const Recipe recipe = find_provider(choice.candidate.provider)->make(task, choice.candidate.plan);
+      made.rows[i] = {describe_kernel(task, choice.candidate, recipe).kernel};
+    }
     const std::lock_guard lock(mutex);
     ++done;
     progress.update(done, static_cast<int>(tasks.size()), task.name);
     progress.finished(fmt::format("{} b{} ({} of {})", task.name, task.batch, done, tasks.size()));
   });
-  return rows;
+  return made;
 }
 
 std::string memory_text(const MemorySum& sum) {

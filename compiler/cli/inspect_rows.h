@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/cli/arguments.h"
+#include "compiler/cli/inspect_choices.h"
 #include "compiler/options.h"
 #include "compiler/program_graphs.h"
 #include "ir/package/device_memory.h"
@@ -47,8 +48,13 @@ void add_sizes(nlohmann::ordered_json& entry, const InspectRow& row);
 std::vector<InspectRow> rows_of_package(const Package& package, const std::optional<std::string>& layer_glob,
                                         const std::optional<std::string>& arch);
 
+// A network's convolutions, and why they and its fully connected layers would have the kernels that they would have.
+struct NetworkRows {
+  std::vector<InspectRow> rows;
+  std::vector<ChoiceRow> choices;
+};
 // Imports nothing more; analyses and chooses, for each layer by itself.
-std::vector<InspectRow> rows_of_network(const ProgramGraphs& graphs, const CompileOptions& options);
+NetworkRows rows_of_network(const ProgramGraphs& graphs, const CompileOptions& options);
 
 // "5.1 MB (code 1.2 MB, weights 3.4 MB, arena 0.5 MB, scratch 0 B); the layers' weights are 12.0 MB dense, ..."
 std::string memory_text(const MemorySum& sum);

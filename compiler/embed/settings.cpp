@@ -126,6 +126,7 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
   find_provider(options.kernels.all == kAutoKind ? std::string(kBakedProvider) : options.kernels.all)
       ->check_choices(options.plan);
   options.skip_dead_tiles = settings.skip_dead_tiles;
+  options.seeks_weight_zeros = settings.flip;
   options.siblings = settings.siblings;
   options.libraries = settings.libraries;
   options.jobs = settings.jobs;

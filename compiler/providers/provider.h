@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,8 +45,6 @@ struct Candidate {
 };
 
 struct ProposeOptions {
-  // Candidates that take as much are not asked for: packing weights and searching plans take their time.
-  double worthwhile_us = std::numeric_limits<double>::infinity();
   int count = 1;          // at most; several for a tuner, unlike each other, the best first
   std::string plan = {};  // what is not left to the provider: "NAME=VALUE,...", some of what brief() says
 };
@@ -91,13 +88,13 @@ class Provider {
   // Whether it has kernels beside others whose time hangs on them, and proposes these where they are known.
   virtual bool uses_zeros() const { return false; }
 
-  // What its best candidate surely does not exceed, from nothing but sizes; infinity: nothing is known.
-  virtual double most_us(const Task&) const { return std::numeric_limits<double>::infinity(); }
+  // Whether it searches plans of the very weights, so that its proposals take much longer than all others' together.
+  virtual bool searches_plans() const { return false; }
 
   // Throws Error(usage) where ProposeOptions::plan cannot be such a text, whatever the task.
   virtual void check_choices(const std::string& plan) const = 0;
 
-  // None where it cannot do the task, or not in the time. Throws Error(unsupported) or Error(usage) where nobody else
+  // None where it cannot do the task. Throws Error(unsupported) or Error(usage) where nobody else
   // could do better: a weight that its storage cannot hold, choices that no plan keeps.
   virtual std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const = 0;
 

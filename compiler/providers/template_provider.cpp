@@ -160,9 +160,7 @@ std::string TemplateProvider::brief(const std::string& text) const {
 std::vector<Candidate> TemplateProvider::propose(const Task& task, const ProposeOptions& options) const {
   if (!can_do(task)) return {};
   if (!options.plan.empty()) return {with_choices(task, options.plan)};
-  std::vector<Candidate> candidates = search(task, options);
-  std::erase_if(candidates, [&](const Candidate& c) { return c.estimate.us >= options.worthwhile_us; });
-  return candidates;
+  return search(task, options);
 }
 
 Candidate TemplateProvider::with_choices(const Task& task, const std::string& text) const {

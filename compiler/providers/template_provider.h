@@ -51,8 +51,7 @@ class TemplateProvider : public Provider {
   virtual bool knows_places() const { return false; }
   // Whether it knows convolutions whose pool filters.
   virtual bool knows_filters() const { return false; }
-  // Candidates for a task that it takes, the best first; what options.plan says does not count, and those that are not
-  // worthwhile are taken out afterwards.
+  // Candidates for a task that it takes, the best first; what options.plan says does not count.
   virtual std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const = 0;
   // The names of its choices: constants of the template, "threads", "images" of a block or "cluster", the blocks of
   // one.

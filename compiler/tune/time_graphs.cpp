@@ -58,7 +58,8 @@ class GraphTimer {
   }
 
  private:
-  TimedProgram compiled(const CompileOptions& options) const {
+  TimedProgram compiled(CompileOptions options) const {
+    options.seeks_weight_zeros = false;  // it is told of what is packed
     auto package = std::make_shared<const Package>(compile_network(network_, options, progress_).package);
     auto program = std::make_shared<const Program>(package->manifest.programs.front());
     return {std::move(package), std::move(program)};

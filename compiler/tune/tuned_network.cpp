@@ -223,6 +223,7 @@ CompileResult compile_tuned(const Network& network, CompileOptions options, cons
     CompileOptions with_rivals = options;
     with_rivals.dump_dir.reset();
     with_rivals.rivals = true;
+    with_rivals.seeks_weight_zeros = false;
     try {
       CompileResult made = compile_network(network, with_rivals, progress);
       const TimeBudget budget(kExchangeShare * tune_options.budget_s, tune_options.seconds);

@@ -199,6 +199,21 @@ void check_linear(Checker& check, const std::string& path, const Kernel& kernel)
   }
 }
 
+void check_weight_zeros(Checker& check, const std::string& path, const Kernel& kernel) {
+  if (!kernel.layer && !kernel.linear)
+    return check.fault(path, "the kernel is of no convolution or fully connected layer");
+  int last = 0;
+  for (std::size_t i = 0; i < kernel.weight_zeros.size(); ++i) {
+    const auto& [batch, pays_from] = kernel.weight_zeros[i];
+    const std::string entry = fmt::format("{}[{}]", path, i);
+    if (check.range(entry + ".batch", batch, 1, kMaxBatch) && batch <= last) {
+      check.fault(entry + ".batch", "{} does not come after {}", batch, last);
+    }
+    last = batch;
+    if (pays_from) check.share(entry + ".pays_from", *pays_from);
+  }
+}
+
 // The plan, and that the rest of the kernel is what it implies.
 void check_plan(Checker& check, const std::string& path, const Kernel& kernel) {
   if (kernel.plan.size() > kMaxPlanBytes) {
@@ -277,6 +292,7 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
   }
   if (kernel.layer) check_layer(check, path + ".layer", *kernel.layer);
   if (kernel.linear) check_linear(check, path + ".linear", kernel);
+  if (!kernel.weight_zeros.empty()) check_weight_zeros(check, path + ".weight_zeros", kernel);
   check.range(path + ".planned_batch", kernel.planned_batch, 0, kMaxBatch);
   check.finite(path + ".predicted_us", kernel.predicted_us);
   if (kernel.tuning) check_tuning(check, path + ".tuning", *kernel.tuning);

@@ -128,6 +128,12 @@ void keys_of(Keys& keys, Record& zeros) {
   keys.optional("pays_from", zeros.pays_from);
 }
 
+template <typename Keys, RecordOf<WeightZeros> Record>
+void keys_of(Keys& keys, Record& zeros) {
+  keys.key("batch", zeros.batch);
+  keys.optional("pays_from", zeros.pays_from);
+}
+
 template <typename Keys, RecordOf<KernelLayer> Record>
 void keys_of(Keys& keys, Record& layer) {
   keys.key("shape", layer.shape);
@@ -181,6 +187,7 @@ void keys_of(Keys& keys, Record& kernel) {
   keys.optional("layer", kernel.layer);
   keys.optional("linear", kernel.linear);
   keys.optional("called", kernel.called);
+  keys.optional("weight_zeros", kernel.weight_zeros);
   keys.optional("planned_batch", kernel.planned_batch);
   keys.optional("predicted_us", kernel.predicted_us);
   keys.optional("tuning", kernel.tuning);

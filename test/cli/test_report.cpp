@@ -366,10 +366,42 @@ TEST_CASE("why_compares_times_of_one_source_alone") {
   step.options = {{"conv_baked", 2}, {"conv_dense", 1, true}};
   Kernel kernel;
   kernel.plan_short = "tile";
-  const StepCandidates candidates = candidates_of(step, kernel);
+  const StepCandidates candidates = candidates_of(step, kernel, 1);
   CHECK_FALSE(candidates.tuned);
   CHECK(candidates.chosen().plan == "tile");
   REQUIRE(candidates.best_dense() != nullptr);
   CHECK_FALSE(ratio_to(candidates.chosen(), *candidates.best_dense()).has_value());
   CHECK(verdict_on(candidates, 1) == "not compared");
+}
+
+TEST_CASE("candidates_of_a_kernel_of_several_batch_sizes_are_those_of_the_step") {
+  Kernel kernel;
+  kernel.planned_batch = 1;
+  kernel.tuning.emplace();
+  kernel.tuning->candidates = {{.provider = "conv_baked", .plan = "a", .us = 3},
+                               {.provider = "conv_baked", .plan = "b", .us = 4},
+                               {.provider = "conv_dense", .plan = "c", .us = 6}};
+  Step step;
+  step.options = {{"conv_baked", 30, true}, {"conv_winograd", 40, true}};
+  const StepCandidates own = candidates_of(step, kernel, 1), other = candidates_of(step, kernel, 8);
+  CHECK(own.tuned);
+  CHECK(own.all.size() == 3);
+  REQUIRE(own.runner_up() != nullptr);  // of another provider
+  CHECK(own.runner_up()->provider == "conv_dense");
+  CHECK_FALSE(other.tuned);
+  CHECK(other.chosen().measured_us == 30.0);
+  REQUIRE(other.best_dense() != nullptr);
+  CHECK(other.best_dense()->provider == "conv_winograd");
+  step.options.clear();  // then the kernel's record is all that there is
+  CHECK(candidates_of(step, kernel, 8).tuned);
+}
+
+TEST_CASE("the_best_dense_candidate_need_not_be_the_dense_one_that_was_chosen") {
+  Step step;
+  step.options = {{"conv_dense", 5}, {"conv_winograd", 4}, {"conv_baked", 6}};
+  const StepCandidates candidates = candidates_of(step, Kernel(), 1);
+  REQUIRE(candidates.best_dense() != nullptr);
+  CHECK(candidates.best_dense()->provider == "conv_winograd");
+  REQUIRE(candidates.runner_up() != nullptr);
+  CHECK(candidates.runner_up()->provider == "conv_winograd");
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -865,6 +866,41 @@ TEST_CASE("manifest: zeros that a kernel was chosen for are shares") {
   CHECK(with({1.5, true, {}}).starts_with("kernels[0].layer.zeros.share: 1.5 is not a share from 0 to 1"));
   CHECK(with({0.5, true, -1.0}).starts_with("kernels[0].layer.zeros.pays_from: -1 is not a share from 0 to 1"));
   CHECK(with({0.5, false, 0.5}).starts_with("kernels[0].layer.zeros.pays_from: nothing was compared"));
+}
+
+TEST_CASE("manifest: shares of zero weights from which on they pay") {
+  Manifest manifest = sample_manifest();
+  // That of an older burin says nothing of them.
+  CHECK(print(manifest).find("weight_zeros") == std::string::npos);
+  CHECK(parse_manifest(print(manifest)).kernels[0].weight_zeros.empty());
+  const std::vector<WeightZeros> known = {{1, 0.25}, {32, {}}};
+  manifest.kernels[0].weight_zeros = known;
+  const Kernel kernel = parse_manifest(print(manifest)).kernels[0];
+  CHECK(kernel.weight_zeros == known);
+  REQUIRE(kernel.weight_zeros_of(32) != nullptr);
+  CHECK_FALSE(kernel.weight_zeros_of(32)->pays_from);
+  CHECK(kernel.weight_zeros_of(2) == nullptr);
+  const auto with = [](const std::vector<WeightZeros>& zeros) {
+    return fault([&](Manifest& m) { m.kernels[0].weight_zeros = zeros; });
+  };
+  CHECK(with({{1, 1.5}}).starts_with("kernels[0].weight_zeros[0].pays_from: 1.5 is not a share from 0 to 1"));
+  CHECK(with({{1, 0.5}, {2, -0.1}}).starts_with("kernels[0].weight_zeros[1].pays_from: -0.1 is not a share"));
+  CHECK(with({{1, std::numeric_limits<double>::quiet_NaN()}}).starts_with("kernels[0].weight_zeros[0].pays_from: nan"));
+  CHECK(with({{0, 0.5}}).starts_with("kernels[0].weight_zeros[0].batch: 0 is under 1"));
+  CHECK(with({{2, 0.5}, {1, 0.5}}).starts_with("kernels[0].weight_zeros[1].batch: 1 does not come after 2"));
+  CHECK(with({{2, 0.5}, {2, 0.5}}).starts_with("kernels[0].weight_zeros[1].batch: 2 does not come after 2"));
+  const auto with_json = [](const char* text) {
+    return parse_error([&](ordered_json& json) { json["kernels"][0]["weight_zeros"] = ordered_json::parse(text); });
+  };
+  CHECK(with_json("7").find("weight_zeros: expected an array") != std::string::npos);
+  CHECK(with_json("[{}]").find("the key \"batch\" is missing") != std::string::npos);
+  CHECK(with_json("[{\"batch\": 1, \"pays_from\": \"x\"}]").find("pays_from: expected a number") != std::string::npos);
+  manifest.kernels[0].kind = "pool";
+  manifest.kernels[0].layer.reset();
+  const std::vector<std::string> faults = verify(manifest);
+  CHECK(
+      std::ranges::find(faults, "kernels[0].weight_zeros: the kernel is of no convolution or fully connected layer") !=
+      faults.end());
 }
 
 namespace {

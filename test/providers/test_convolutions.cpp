@@ -11,7 +11,6 @@
 #include <sstream>
 #include <string>
 
-#include "compiler/providers/conv_dense/tiles.h"
 #include "ir/error.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
@@ -264,14 +263,4 @@ TEST_CASE("convolution with weights as data: tiles that are asked for have whole
   wide.in_h = wide.in_w = 24;
   wide.epilogue.pool = window_of(PoolKind::average, 12, 12);  // 144 pixels
   CHECK(plans_with("conv_dense", make_layer("wide", wide, 1), "", {}).empty());
-}
-
-TEST_CASE("convolution with weights as data: nothing that takes longer than it may") {
-  const ConvLayer layer = edge_case("groups_2").make_layer();
-  const Network network = network_of(layer);
-  const Task task = task_of(network, network.operators.back(), {});
-  const double us = candidate_of(task, "conv_dense").estimate.us;
-  CHECK(us > least_conv_dense_us(layer.shape, 1, arch_by_name("sm_90")));
-  CHECK(find_provider("conv_dense")->propose(task, {.worthwhile_us = us}).empty());
-  CHECK(find_provider("conv_dense")->propose(task, {.worthwhile_us = us + 1}).size() == 1);
 }

@@ -374,6 +374,13 @@ function denseText(row) {
     `${inWords(times(dense.ratio))}; ${sources[dense.source]}`;
 }
 
+// From which share of zero weights on the models expect them to pay.
+function weightZerosText(row) {
+  const zeros = row.step.weight_zeros;
+  if (!zeros) return null;
+  return zeros.pays_from === null ? "at no share, by the models" : `${inWords(share(zeros.pays_from))}, by the models`;
+}
+
 function detailsOf(view, row) {
   const { step, kernel, program } = row, { layer } = kernel;
   const parts = [
@@ -390,6 +397,7 @@ function detailsOf(view, row) {
       ["Shape", layer ? layer.shape : null],
       ["Zeros", layer ? `${inWords(share(layer.sparsity))}: ${grouped(layer.nonzeros)} of ` +
         `${grouped(layer.weights)} weights are left` : null],
+      ["Zeros pay from", weightZerosText(row)],
       ["Dead channels", layer && (layer.dead_inputs || layer.dead_outputs)
         ? `${layer.dead_inputs} of the input, ${layer.dead_outputs} of the output` : null],
       ["Reads", step.reads.map((place) => make("div", {}, tensorText(row, place)))],

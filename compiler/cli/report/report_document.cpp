@@ -7,6 +7,7 @@
 #include <map>
 
 #include "compiler/cli/candidates.h"
+#include "compiler/cli/inspect_choices.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/report/dump_links.h"
@@ -164,15 +165,16 @@ class ReportWriter {
     return list;
   }
 
-  // A step's candidates, with their number in the document. Those of a tuned kernel are the same for all its steps, and
-  // stand there once.
-  const std::pair<StepCandidates, int>& candidates_with_number(const Step& step, const Kernel& kernel) {
+  // A step's candidates, with their number in the document. Those of a tuned kernel are the same for all its steps of a
+  // batch size, and stand there once.
+  const std::pair<StepCandidates, int>& candidates_with_number(const Step& step, const Kernel& kernel, int batch) {
+    const bool is_tuned = is_tuned_for(step, kernel, batch);
     const auto tuned = tuned_.find(kernel.symbol);
-    if (kernel.tuning && tuned != tuned_.end()) return tuned->second;
-    std::pair<StepCandidates, int>& place = kernel.tuning ? tuned_[kernel.symbol] : of_last_step_;
-    place = {candidates_of(step, kernel), static_cast<int>(candidates_.size())};
-    candidates_.push_back({{"tuned", place.first.tuned},
-                           {"device", kernel.tuning ? kernel.tuning->device : std::string()},
+    if (is_tuned && tuned != tuned_.end()) return tuned->second;
+    std::pair<StepCandidates, int>& place = is_tuned ? tuned_[kernel.symbol] : of_last_step_;
+    place = {candidates_of(step, kernel, batch), static_cast<int>(candidates_.size())};
+    candidates_.push_back({{"tuned", is_tuned},
+                           {"device", is_tuned ? kernel.tuning->device : std::string()},
                            {"list", to_json(place.first)}});
     return place;
   }
@@ -184,7 +186,7 @@ class ReportWriter {
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
       const Step& step = program.steps[i];
       const Kernel& kernel = index_.kernel(step.kernel);
-      const auto& [candidates, number] = candidates_with_number(step, kernel);
+      const auto& [candidates, number] = candidates_with_number(step, kernel, program.batch);
       const StepTime time = time_of(program, i, kernel, candidates);
       nlohmann::ordered_json& shown = entry["steps"][i];
       shown["kernel"] = kernel_numbers_.at(step.kernel);
@@ -194,6 +196,7 @@ class ReportWriter {
       shown["candidates"] = number;
       shown["dense"] = dense_json(program, kernel, candidates);
       shown["cudnn"] = cudnn_json(program, kernel);
+      shown["weight_zeros"] = weight_zeros_json(kernel.weight_zeros_of(program.batch));
       sum_us += time.us.value_or(0);
       ++sources[std::string(time.source)];
     }

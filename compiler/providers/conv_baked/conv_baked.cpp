@@ -6,7 +6,6 @@
 #include <cmath>
 #include <memory>
 
-#include "compiler/launch_time.h"
 #include "compiler/providers/conv_baked/plan/code_size.h"
 #include "compiler/providers/conv_baked/plan/constraints.h"
 #include "compiler/providers/conv_baked/plan/cost_model.h"
@@ -99,23 +98,7 @@ class ConvBakedProvider : public Provider {
            std::ranges::all_of(task.reads, has_words) && has_words(task.writes);
   }
 
-  // It is launched, its multiply-adds are issued, its code and its tensors are fetched, each at a fraction of the rate
-  // that it reaches.
-  double most_us(const Task& task) const override {
-    if (!can_do(task)) return std::numeric_limits<double>::infinity();
-    constexpr double kStarts = 1.3, kIssues = 4, kFetches = 3, kTransfers = 3;  // times what each takes at best
-    const ArchSpec& arch = arch_of(task);
-    const ConvShape& shape = task.layer->shape;
-    const auto code = static_cast<double>(nonzeros_of(task));
-    const double pixels = static_cast<double>(shape.conv_h()) * shape.conv_w() * task.batch;
-    const double issue = code * pixels / (arch.fma_lanes_per_clock * arch.multiprocessors);
-    const double bytes = static_cast<double>(shape.input_elements() + shape.output_elements()) * task.batch *
-                         static_cast<double>(sizeof(float));
-    return kStarts * launch_time_us({.waits = kConvolutionWaits}, arch) +
-           clocks_us(kIssues * issue + kFetches * code / arch.chip_fetch_per_clock +
-                         kTransfers * bytes / arch.l2_bytes_per_clock,
-                     arch);
-  }
+  bool searches_plans() const override { return true; }
 
   void check_choices(const std::string& plan) const override { parse_plan_constraints(plan); }
 
@@ -125,7 +108,6 @@ class ConvBakedProvider : public Provider {
     std::vector<Candidate> candidates;
     for (BakedPlan& plan :
          make_plans(*task.layer, pattern, request_of(task, options), static_cast<std::size_t>(options.count))) {
-      if (plan.predicted_us >= options.worthwhile_us) continue;
       place(plan, task);
       candidates.push_back(candidate_of(task, plan));
     }

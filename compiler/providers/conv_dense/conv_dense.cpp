@@ -86,7 +86,6 @@ class ConvDenseProvider : public TemplateProvider {
     const bool depthwise = shape.groups > 1 && shape.channels_per_group() == 1;
     if (depthwise) return {};  // most of each tile would be empty
     const ArchSpec& arch = arch_of(task);
-    if (least_conv_dense_us(shape, task.batch, arch) >= options.worthwhile_us) return {};
     std::vector<Candidate> candidates;
     for (const ConvDenseTiles& tiles : choose_tiles(shape, task.batch, most_vector(shape, task.reads[0]), arch,
                                                     static_cast<std::size_t>(options.count))) {

@@ -213,18 +213,4 @@ std::vector<ConvDenseTiles> choose_tiles(const ConvShape& shape, int batch, int 
   return Search(shape, batch, vector, arch).run(count);
 }
 
-double least_conv_dense_us(const ConvShape& shape, int batch, const ArchSpec& arch) {
-  // Windows may leave some pixels out, between them or at the end.
-  const Pool pool = shape.epilogue.pool.value_or(Pool{});
-  const auto read = [](int pixels, int windows, int kernel, int stride) {
-    return static_cast<double>(
-        std::min<std::int64_t>({pixels, std::int64_t{windows} * kernel, WindowTile::pixels(windows, kernel, stride)}));
-  };
-  const double pixels = read(shape.conv_h(), shape.out_h(), pool.kernel_h, pool.stride_h) *
-                        read(shape.conv_w(), shape.out_w(), pool.kernel_w, pool.stride_w);
-  const double multiply_adds = static_cast<double>(shape.weight_elements()) * pixels * batch;
-  const double clocks = multiply_adds / (arch.fma_lanes_per_clock * arch.multiprocessors) / kIssueShare;
-  return launch_time_us({.busy_us = clocks_us(clocks * kClockLoss, arch), .waits = kConvolutionWaits}, arch);
-}
-
 }  // namespace burin

@@ -69,7 +69,4 @@ bool fits(const ConvDenseTiles& tiles, const ConvShape& shape, const ArchSpec& a
 // The time of one launch in us.
 double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch);
 
-// What no tiles are predicted to be faster than; takes no search.
-double least_conv_dense_us(const ConvShape& shape, int batch, const ArchSpec& arch);
-
 }  // namespace burin
