@@ -144,7 +144,8 @@ class Peers:
             yield "cuSPARSELt 2:4, a pattern of its own", lambda: self._semi_structured(problem)
         if self._sputnik and product.precision == "fp32":
             yield "Sputnik", lambda: self._sputnik_time(problem)
-        yield "cuBLAS, dense", lambda: self._dense(problem)
+        for order in cusparse_calls.ORDERS:
+            yield f"cuBLAS, dense, by {order}s", lambda order=order: self._dense(problem, order)
 
     def _stream(self):
         return ctypes.c_void_p(self._torch.cuda.current_stream().cuda_stream)
@@ -228,9 +229,15 @@ class Peers:
         matrix = self._torch.sparse.to_sparse_semi_structured(problem.on_device(weights))
         return self._time_and_error(problem, lambda dense: self._torch.mm(matrix, dense), weights)
 
-    def _dense(self, problem):
+    def _dense(self, problem, order):
         weights = problem.on_device(problem.weights)
-        return self._time_and_error(problem, lambda dense: weights @ dense)
+        if order == "row":
+            return self._time_and_error(problem, lambda dense: weights @ dense)
+        # Matrices by columns are their transposes by rows.
+        inputs = [one.t().contiguous() for one in problem.inputs]
+        with self._torch.no_grad():
+            us = self._timer(lambda turn: inputs[turn % sparse_peers.INPUTS] @ weights.t())
+            return us, problem.error_of((inputs[0] @ weights.t()).t())
 
     def _sputnik_time(self, problem):
         torch, product = self._torch, problem.product

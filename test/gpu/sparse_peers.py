@@ -10,10 +10,10 @@ column for each pixel of the whole batch (channels first, so that it is one prod
 With --im2col layers of larger filters are there too, as the product alone: their rows say so, and gathering the columns
 is not counted.
 
-Each product is done by cuSPARSE with CSR (every algorithm, dense matrices by rows and by columns) and with blocked ELL, by
-torch.sparse, by cuSPARSELt with a 2:4 pattern of its own where half of the weights are zeros (FP16), by cuBLAS on the
-dense weights, and by Sputnik where --sputnik names its library: nobody builds it here, and without it its column is empty.
-All are checked against float64, and timed by a CUDA graph of many launches, for which four inputs take turns, as
+Each product is done by cuSPARSE with CSR (every algorithm) and with blocked ELL, by torch.sparse, by cuSPARSELt with a 2:4
+pattern of its own where half of the weights are zeros (FP16), by cuBLAS on the dense weights, and by Sputnik where --sputnik
+names its library: nobody builds it here, and without it its column is empty. cuSPARSE and cuBLAS have the dense matrices by
+rows and by columns. All are checked against float64, and timed by a CUDA graph of many launches, for which four inputs take turns, as
 `burin bench` does it; preparation (cusparseSpMM_preprocess) is not counted. burin's own time is the cold one of `burin
 bench` for the same weights, after `burin verify`.
 

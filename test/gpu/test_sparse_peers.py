@@ -225,6 +225,8 @@ class OnTheHost(unittest.TestCase):
             row, library = self.measured(product(precision))
             names = [entry["name"] for entry in row["candidates"]]
             self.assertEqual(len(set(names)), len(names))
+            self.assertEqual([name for name in names if name.startswith("cuBLAS")],
+                             ["cuBLAS, dense, by columns", "cuBLAS, dense, by rows"])
             faults = {entry["name"]: entry["fault"] for entry in row["candidates"] if "fault" in entry}
             self.assertEqual(faults, {"torch.sparse": "sparse tensors are not built"})
             self.assertEqual(set(library.algorithms), {0, 4, 6, 12, 13})
