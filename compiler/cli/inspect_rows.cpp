@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -167,7 +166,7 @@ NetworkRows rows_of_network(const ProgramGraphs& graphs, const CompileOptions& o
   ProgressBar progress("planning");
   // Kernels are those of programs: their tensors are in the formats that follow from the batch size.
   std::map<int, Network> formatted;
-  std::vector<Task> tasks, linear_tasks;
+  std::vector<Task> tasks;
   for (const ProgramGraphs::Shared& shared : graphs.shared_by(options.batches)) {
     std::map<std::pair<std::size_t, std::size_t>, Task>
         of_graph;  // of a layer and a batch size, in the order asked for
@@ -175,10 +174,7 @@ NetworkRows rows_of_network(const ProgramGraphs& graphs, const CompileOptions& o
       const int batch = shared.batches[i];
       const Network& network = formatted.try_emplace(batch, in_formats(*shared.graph, options, batch)).first->second;
       for (Task& task : layer_tasks(network, options, batch)) {
-        if (task.layer == nullptr) {
-          linear_tasks.push_back(std::move(task));
-          continue;
-        }
+        if (task.layer == nullptr) continue;
         const auto number = static_cast<std::size_t>(task.layer - network.layers.data());
         of_graph.try_emplace({number, i}, std::move(task));
       }
@@ -186,7 +182,6 @@ NetworkRows rows_of_network(const ProgramGraphs& graphs, const CompileOptions& o
     for (auto& [key, task] : of_graph) tasks.push_back(std::move(task));
   }
   made.rows.resize(tasks.size());
-  std::ranges::move(linear_tasks, std::back_inserter(tasks));
   made.choices.resize(tasks.size());
   std::mutex mutex;
   int done = 0;
@@ -195,10 +190,8 @@ NetworkRows rows_of_network(const ProgramGraphs& graphs, const CompileOptions& o
     const Choice choice = cached_choice(task, options);
     made.choices[i] = {task.name, task.batch, candidates_of(choice.options, "")};
     if (options.seeks_weight_zeros) made.choices[i].weight_zeros = zero_weights_pay_from(task, options);
-    if (task.layer != nullptr) {
-      const Recipe recipe = find_provider(choice.candidate.provider)->make(task, choice.candidate.plan);
-      made.rows[i] = {describe_kernel(task, choice.candidate, recipe).kernel};
-    }
+    const Recipe recipe = find_provider(choice.candidate.provider)->make(task, choice.candidate.plan);
+    made.rows[i] = {describe_kernel(task, choice.candidate, recipe).kernel};
     const std::lock_guard lock(mutex);
     ++done;
     progress.update(done, static_cast<int>(tasks.size()), task.name);

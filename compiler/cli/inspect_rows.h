@@ -48,7 +48,7 @@ void add_sizes(nlohmann::ordered_json& entry, const InspectRow& row);
 std::vector<InspectRow> rows_of_package(const Package& package, const std::optional<std::string>& layer_glob,
                                         const std::optional<std::string>& arch);
 
-// A network's convolutions, and why they and its fully connected layers would have the kernels that they would have.
+// A network's convolutions, and why each would have the kernel that it would have.
 struct NetworkRows {
   std::vector<InspectRow> rows;
   std::vector<ChoiceRow> choices;
