@@ -44,7 +44,7 @@ std::string print_steps(const ProgramMemory& memory, const std::optional<std::st
     const auto& [kernel, loaded, scratch, forms] = memory.steps[i];
     const KernelBinary binary = described_code(*kernel, arch);
     predicted += kernel->predicted_us;
-    table.add({fmt::format("{}", i), step.name, step.kind, kernel->plan_short + others_text(step.options),
+    table.add({fmt::format("{}", i), step.name, step.kind, kernel->plan_short + runner_up_text(step.options),
                live_text(*kernel), fill_text(*kernel), known_count(binary.registers), known_count(binary.spill_bytes),
                known_bytes(loaded.code_bytes), if_any(loaded.weight_bytes + loaded.library_bytes), if_any(scratch),
                forms ? bytes_text(forms->dense_bytes) : "", forms ? bytes_text(forms->csr_bytes) : "",

@@ -62,7 +62,7 @@ std::string print_steps(const NetworkBench& bench) {
     const NetworkBench::StepRow& row = bench.steps[i];
     const Measurement& m = bench.times.steps[i];
     predicted += row.predicted_us.value_or(0);
-    table.add({fmt::format("{}", i), row.op, row.kind, row.kernel + others_text(row.options),
+    table.add({fmt::format("{}", i), row.op, row.kind, row.kernel + runner_up_text(row.options),
                microseconds_text(m.median_us), times_text({m.p10_us, m.p90_us}), share_text(m.median_us, all),
                row.predicted_us ? microseconds_text(*row.predicted_us) : ""});
   }

@@ -97,9 +97,10 @@ std::string cuda_version_text(int version) {
   return fmt::format("{}.{}", version / kMajor, version % kMajor / kMinor);
 }
 
-std::string others_text(const std::vector<KernelOption>& options) {
+std::string runner_up_text(const std::vector<KernelOption>& options) {
   if (options.size() < 2) return {};
-  return fmt::format(" ({})", describe(std::vector<KernelOption>(options.begin() + 1, options.end())));
+  const auto next = std::ranges::min_element(options.begin() + 1, options.end(), {}, &KernelOption::us);
+  return fmt::format(" ({})", describe(std::vector{*next}));
 }
 
 std::string precision_text(const std::string& precision) {

@@ -42,8 +42,8 @@ std::string times_text(std::initializer_list<double> microseconds);
 std::string microseconds_text(double microseconds);
 // 13010 -> "13.1".
 std::string cuda_version_text(int version);
-// The kernels that were not chosen, behind the one that was: " (conv_baked 6.5 us)"; empty where there are none.
-std::string others_text(const std::vector<KernelOption>& options);
+// The fastest kernel that was not chosen, behind the one that was: " (conv_baked 6.5 us)"; empty where there is none.
+std::string runner_up_text(const std::vector<KernelOption>& options);
 // fp32 goes without saying.
 std::string precision_text(const std::string& precision);
 
