@@ -8,6 +8,7 @@
 #include "ir/baked_plan.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/library_call.h"
 #include "ir/parallel_for.h"
 #include "ir/template_plan.h"
 
@@ -205,7 +206,7 @@ std::vector<double> convolve(const ConvLayer& layer, int batch, std::span<const 
 
 bool is_finite(float value) { return std::isfinite(value); }
 
-// Of each sum, whether an input of its window is not finite.
+// Says of each sum whether an input of its window is not finite.
 std::vector<bool> spoilt_windows(const ConvLayer& layer, int batch, std::span<const float> input) {
   const ConvLayer ones{layer.name, layer.shape, std::vector<float>(layer.weights.size(), 1), {}};
   std::vector<float> marks(input.size());
@@ -216,7 +217,7 @@ std::vector<bool> spoilt_windows(const ConvLayer& layer, int batch, std::span<co
   return spoilt;
 }
 
-// Of each sum, whether an input of its image and group is not finite.
+// Says of each sum whether an input of its image and group is not finite.
 std::vector<bool> spoilt_images(const ConvShape& shape, int batch, std::span<const float> input) {
   const std::int64_t of_group = shape.input_elements() / shape.groups;
   const std::int64_t sums_of_group = shape.conv_elements() / shape.groups;
@@ -318,14 +319,14 @@ std::vector<Leeway> ConvolutionReference::leeway(const Arithmetic& arithmetic) c
     opens = reference_pool(any, shape.conv_h(), shape.conv_w(), opens);
     closed = reference_pool(any, shape.conv_h(), shape.conv_w(), closed);
   }
+  const bool drops_nan = arithmetic.relu_drops_nan && is_relu(epilogue.function);
   std::vector<Leeway> leeway(outputs_.size());
   for (std::size_t i = 0; i < leeway.size(); ++i) {
-    leeway[i].zero = arithmetic.relu_drops_nan && std::isnan(outputs_[i]);
-    if (!(opens[i] > 0)) continue;
-    leeway[i].nan = true;
-    leeway[i].infinite = reaches_image;
-    leeway[i].zero = arithmetic.relu_drops_nan;
-    if (chooses) leeway[i].least = closed[i];
+    const bool is_open = opens[i] > 0;
+    leeway[i].nan = is_open;
+    leeway[i].infinite = is_open && reaches_image;
+    leeway[i].zero = drops_nan && (is_open || std::isnan(outputs_[i]));
+    if (is_open && chooses) leeway[i].least = closed[i];
   }
   return leeway;
 }

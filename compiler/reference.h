@@ -63,7 +63,7 @@ int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue);
 // What an output may be in place of its expected value, where inputs are NaN or infinite.
 struct Leeway {
   bool nan = false, infinite = false, zero = false;
-  // A largest value of which kernels may leave NaN out: any between this one and the expected one.
+  // A largest value may be any between this one and the expected one, as kernels leave NaN out of it.
   double least = std::numeric_limits<double>::infinity();
 };
 
@@ -95,7 +95,7 @@ class ConvolutionReference {
   // what each sum may be off beside its rounding; empty: nothing.
   std::vector<double> tolerances(const Arithmetic& arithmetic, std::span<const double> sum_errors = {}) const;
 
-  // Of each output; empty where all inputs are finite.
+  // There is one for each output, or none where all inputs are finite.
   std::vector<Leeway> leeway(const Arithmetic& arithmetic) const;
 
   // Before activation and pool: the sums, and sum |w x| + |bias| + |residual|.
@@ -107,8 +107,8 @@ class ConvolutionReference {
   ConvLayer layer_;
   std::vector<double> sums_, magnitudes_, outputs_;
   std::vector<double> added_last_;  // the residual, where it is
-  // Of each sum, whether an input that is not finite is in its window, and whether one is in its image and group. Empty
-  // where all inputs are finite.
+  // They say of each sum whether an input that is not finite is in its window, and whether one is in its image and
+  // group; empty where all inputs are finite.
   std::vector<bool> in_window_, in_image_;
 };
 

@@ -3,7 +3,7 @@
 
 namespace burin {
 
-// Which outputs it may make NaN of; of wider ones comes later.
+// Says which outputs may become NaN by it; what reaches further comes later.
 enum class NonFiniteReach {
   nonzeros,  // those alone that it makes NaN of where zero weights are left out
   window,    // those whose window holds it: zero weights are multiplied, and 0 * infinity is NaN

@@ -130,7 +130,7 @@ class Provider {
   // what the zeros are worth.
   virtual bool is_dense() const { return false; }
 
-  // Of its convolutions and fully connected layers.
+  // How far an input of a convolution or fully connected layer reaches in its kernels.
   virtual NonFiniteReach non_finite_reach() const { return NonFiniteReach::window; }
 
   // What a kernel of its that is no convolution computes with so many images, where libraries of dense kernels have a
