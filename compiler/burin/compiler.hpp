@@ -89,19 +89,20 @@ struct BatchSpan {
 struct CompileSettings {
   std::vector<std::string> archs = {"sm_90"};
   std::vector<int> batches = {1};
-  std::vector<BatchSpan> batch_spans;         // as ranges of --batch; `batches` may then be empty
-  std::string precision = "fp32";             // as --precision
-  std::vector<CalibrationInput> calibration;  // as --calibrate, for every input; empty: random ones, if any are needed
-  std::optional<double> max_error = {};       // as --max-error
-  std::vector<CalibrationInput> activations;  // as --activations, for every input; empty: none
-  std::string activation_sparsity;            // as --activation-sparsity; "": not said
-  std::optional<std::string> layout = {};     // nothing: what the precision has by default
-  std::string kernels = "auto";               // as --kernels
-  std::string plan;                           // as --plan
-  std::string linear_storage = "fp32";        // as --linear-storage
-  std::string io = "fp32";                    // as --io
-  std::string objective = "time";             // as --objective
-  std::int64_t memory_limit = 0;              // as --memory-limit, in bytes; 0: there is none
+  std::vector<BatchSpan> batch_spans = {};  // as ranges of --batch; `batches` may then be empty
+  std::string precision = "fp32";           // as --precision
+  std::vector<CalibrationInput> calibration =
+      {};                                // as --calibrate, for every input; empty: random ones, if any are needed
+  std::optional<double> max_error = {};  // as --max-error
+  std::vector<CalibrationInput> activations = {};  // as --activations, for every input; empty: none
+  std::string activation_sparsity = {};            // as --activation-sparsity; "": not said
+  std::optional<std::string> layout = {};          // nothing: what the precision has by default
+  std::string kernels = "auto";                    // as --kernels
+  std::string plan = {};                           // as --plan
+  std::string linear_storage = "fp32";             // as --linear-storage
+  std::string io = "fp32";                         // as --io
+  std::string objective = "time";                  // as --objective
+  std::int64_t memory_limit = 0;                   // as --memory-limit, in bytes; 0: there is none
   bool skip_dead_tiles = false;
   bool flip = false;          // as --flip
   bool siblings = true;       // convolutions with the same input become one where that is faster
@@ -109,10 +110,10 @@ struct CompileSettings {
   bool ptx = true;            // false: machine code alone, where there is an assembler
   int tune = 0;               // candidates to measure for each convolution on a GPU of this machine; 0: none
   double tune_seconds = 300;  // after which nothing new is measured
-  std::string tune_providers;  // as burin tune --providers; "": all
-  bool tune_anew = false;      // what `cache` has of measurements is measured again
-  int jobs = 0;                // threads; 0: one for each processor
-  std::string cache;           // a folder where kernels are kept for the next compilation; "": nowhere
+  std::string tune_providers = {};  // as burin tune --providers; "": all
+  bool tune_anew = false;           // what `cache` has of measurements is measured again
+  int jobs = 0;                     // threads; 0: one for each processor
+  std::string cache = {};           // a folder where kernels are kept for the next compilation; "": nowhere
   std::int64_t cache_bytes = std::int64_t{4} << 30;
 };
 
