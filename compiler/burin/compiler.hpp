@@ -89,11 +89,10 @@ struct BatchSpan {
 struct CompileSettings {
   std::vector<std::string> archs = {"sm_90"};
   std::vector<int> batches = {1};
-  std::vector<BatchSpan> batch_spans = {};  // as ranges of --batch; `batches` may then be empty
-  std::string precision = "fp32";           // as --precision
-  std::vector<CalibrationInput> calibration =
-      {};                                // as --calibrate, for every input; empty: random ones, if any are needed
-  std::optional<double> max_error = {};  // as --max-error
+  std::vector<BatchSpan> batch_spans = {};         // as ranges of --batch; `batches` may then be empty
+  std::string precision = "fp32";                  // as --precision
+  std::vector<CalibrationInput> calibration = {};  // as --calibrate; empty: random ones, if any are needed
+  std::optional<double> max_error = {};            // as --max-error
   std::vector<CalibrationInput> activations = {};  // as --activations, for every input; empty: none
   std::string activation_sparsity = {};            // as --activation-sparsity; "": not said
   std::optional<std::string> layout = {};          // nothing: what the precision has by default
