@@ -22,7 +22,7 @@ import families
 LAUNCHES = {
     "resnext": 10, "densenet": 24, "mobilenet_v2": 9, "mobilenet_v3": 14, "mnasnet": 11, "shufflenet_v2": 16,
     "efficientnet": 13, "regnet": 13, "inception_v3": 15, "convnext": 11, "ghostnet": 8, "res2net": 10,
-    "nf_resnet": 4, "cspnet": 6, "sknet": 12, "resnest": 11, "fcn": 8, "deeplab_v3": 15, "lraspp": 12, "yolo_v5": 46,
+    "nf_resnet": 5, "cspnet": 6, "sknet": 12, "resnest": 11, "fcn": 8, "deeplab_v3": 15, "lraspp": 12, "yolo_v5": 46,
     "yolo_v8": 35, "ssd_lite": 20, "yolo_v11": 14, "vision_transformer": 33, "class_token_transformer": 34,
     "center_net": 23, "unet_nearest": 17, "unet_linear": 17, "unet_transposed": 17,
     "unet_overlapping": 17, "unet_shuffled": 17, "quantized": 6, "keras_mobilenet": 15, "keras_resnet_v2": 13,
