@@ -140,7 +140,7 @@ struct CompileOptions {
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
   // The inputs of convolutions, by their names, have zeros that were counted, or made up.
   std::map<std::string, ActivationZeros> activation_zeros = {};
-  // Of each convolution and fully connected layer the share of zero weights is sought from which on they pay.
+  // The share of zero weights from which on they pay is sought for each convolution and fully connected layer.
   bool seeks_weight_zeros = false;
   bool siblings = true;                         // convolutions with the same input may become one
   std::set<int> siblings_apart = {};            // but not in these batch sizes' graphs, by measurement

@@ -397,8 +397,8 @@ bool is_let_pass(double value, double expected, double tolerance, const Leeway& 
   if (std::isnan(value)) return leeway.nan;
   if (std::isinf(value) && leeway.infinite) return true;
   if (value == 0 && leeway.zero) return true;
-  const bool is_least = value == leeway.least || value >= leeway.least - tolerance;
-  return is_least && (value <= expected + tolerance || std::isnan(expected));
+  const bool has_least = leeway.least < std::numeric_limits<double>::infinity();
+  return has_least && value >= leeway.least - tolerance && value <= expected + tolerance;
 }
 
 // Whether the value is NaN or infinite as the expected one is.

@@ -235,7 +235,8 @@ struct Kernel {
   std::optional<KernelLayer> layer;    // of a convolution
   std::optional<WeightMatrix> linear;  // of a fully connected layer: its weights before any rounding
   std::optional<CalledLinear> called;  // of a fully connected layer whose plan has a library's call
-  // Of a convolution or fully connected layer, for batches of the steps that launch it, ascending. None: nobody asked.
+  // A convolution or fully connected layer has one for each batch of the steps that launch it, ascending, or none where
+  // nobody asked.
   std::vector<WeightZeros> weight_zeros;
   std::string plan;                       // its text form
   int planned_batch = 0;                  // the batch that the plan was made for; 0: it is the same for all

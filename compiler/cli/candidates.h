@@ -36,8 +36,8 @@ struct StepCandidates {
 // sizes launch it is of one of them, and of the others what was compared stands in their steps.
 bool is_tuned_for(const Step& step, const Kernel& kernel, int batch);
 
-// Of a step of a program for so many images: those that tuning has measured for it, else those that its choice has
-// compared.
+// The candidates of a step of a program for so many images: those that tuning has measured for it, else those that its
+// choice has compared.
 StepCandidates candidates_of(const Step& step, const Kernel& kernel, int batch);
 
 // Those that were compared, the chosen one first, whose plan in short is `plan`; there is at least one.

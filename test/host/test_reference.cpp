@@ -594,6 +594,10 @@ TEST_CASE("non-finite inputs: how far each reach lets NaN go") {
   for (const NonFiniteReach reach : {nonzeros, window, image}) CHECK(right(read, infinite, reach));
   for (const float other : {0.0F, kInf, 1.0F}) CHECK_FALSE(right(read, {other, kNaN, 3, -10, -11, -12}, window));
   CHECK_FALSE(right(read, {-kInf, 2, 3, -10, -11, -12}, image));
+  for (const float other : {kInf, -kInf, 0.0F}) {
+    CHECK_FALSE(right(read, {-kInf, other, 3, -10, -11, -12}, nonzeros));
+    CHECK_FALSE(right(read, {-kInf, other, 3, -10, -11, -12}, window));
+  }
 }
 
 TEST_CASE("non-finite inputs: without one there is no leeway") {
