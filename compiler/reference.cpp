@@ -340,9 +340,10 @@ std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmeti
   std::vector<double> errors(sums_.size());
   for (std::size_t i = 0; i < errors.size(); ++i) {
     // What comes of an infinite sum is exact, such as the zero of a ReLU.
-    if (!std::isfinite(sums_[i])) continue;
-    const double error = sum_tolerance(arithmetic, magnitudes_[i]) + (sum_errors.empty() ? 0 : sum_errors[i]);
-    errors[i] = function_error(epilogue.function, sums_[i], error);
+    if (std::isfinite(sums_[i])) {
+      const double error = sum_tolerance(arithmetic, magnitudes_[i]) + (sum_errors.empty() ? 0 : sum_errors[i]);
+      errors[i] = function_error(epilogue.function, sums_[i], error);
+    }
     // One more sum, of two terms.
     if (epilogue.residual_last) {
       const double magnitude = std::abs(reference_function(epilogue.function, sums_[i])) + std::abs(added_last_[i]);

@@ -618,6 +618,18 @@ TEST_CASE("non-finite inputs: a ReLU keeps NaN, and makes an exact zero of minus
   CHECK_FALSE(is_right(layer, input, {0, 1, kInf, 0, 0, 12}, arithmetic));
 }
 
+TEST_CASE("non-finite inputs: what is added to the zero of an infinite sum is rounded") {
+  ConvLayer layer = half_zero_layer();
+  layer.shape.epilogue.function = function_of(Activation::relu);
+  layer.shape.epilogue.residual = layer.shape.epilogue.residual_last = true;
+  const std::vector<float> input = {-kInf, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const ConvolutionReference reference(layer, 1, input, std::vector<float>(6, 0.3F));
+  CHECK(reference.outputs()[0] == static_cast<double>(0.3F));
+  const double tolerance = reference.tolerances({.longest_reduction = 1})[0];
+  CHECK(tolerance > 0.3 * std::ldexp(1.0, -24));
+  CHECK(tolerance < 1e-6);
+}
+
 TEST_CASE("non-finite inputs: a largest value leaves NaN out, and may leave out what a zero weight made NaN of") {
   ConvLayer layer = half_zero_layer();
   layer.shape.epilogue.pool = Pool{.kernel_h = 1, .kernel_w = 3, .stride_h = 1, .stride_w = 3};
