@@ -308,8 +308,10 @@ void check_options(const Network& network, const CompileOptions& options) {
 }
 
 const TunedKernel* find_tuned(const CompileOptions& options, const Task& task) {
+  if (task.is_copy()) return nullptr;
+  const OperatorFormats formats = task.formats();
   const auto found = std::ranges::find_if(options.tuned, [&](const TunedKernel& kernel) {
-    return !task.is_copy() && kernel.layer == task.name && kernel.batch == task.batch;
+    return kernel.layer == task.name && kernel.batch == task.batch && kernel.formats == formats;
   });
   return found == options.tuned.end() ? nullptr : &*found;
 }

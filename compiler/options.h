@@ -89,6 +89,7 @@ struct Rival {
 struct TunedKernel {
   std::string layer;
   int batch = 1;
+  OperatorFormats formats = {};  // of the tensors on which it was measured
   Candidate candidate;
   TuningRecord evidence;
   // Those that may be faster in a network, where others run before them: what takes little more than the fastest, and
@@ -145,13 +146,16 @@ struct CompileOptions {
   bool siblings = true;                         // convolutions with the same input may become one
   std::set<int> siblings_apart = {};            // but not in these batch sizes' graphs, by measurement
   std::map<int, FormatRule> format_rules = {};  // of batch sizes, by measurement; others have usual_rule()
-  bool libraries = true;                        // kernels may have calls of libraries
-  ElementType io = ElementType::f32;            // of a network's inputs and outputs, which are in nchw
-  Objective objective = Objective::time;        // of a network's kernels
-  std::optional<std::int64_t> memory_limit;     // bytes of device memory that a network may take
-  const KernelCache* cache = nullptr;           // where kernels that were compiled before are; null: there is none
-  int jobs = 0;                                 // threads; 0: as many as there are processors
-  bool keep_ptx = true;                         // also of kernels with machine code for all architectures
+  // Of batch sizes the formats of all operators by their names, where measured times of convolutions in several formats
+  // say so: they go before the rules.
+  std::map<int, std::map<std::string, OperatorFormats>> formats = {};
+  bool libraries = true;                     // kernels may have calls of libraries
+  ElementType io = ElementType::f32;         // of a network's inputs and outputs, which are in nchw
+  Objective objective = Objective::time;     // of a network's kernels
+  std::optional<std::int64_t> memory_limit;  // bytes of device memory that a network may take
+  const KernelCache* cache = nullptr;        // where kernels that were compiled before are; null: there is none
+  int jobs = 0;                              // threads; 0: as many as there are processors
+  bool keep_ptx = true;                      // also of kernels with machine code for all architectures
 
   const std::vector<std::string>& archs_of_cubins() const { return cubin_archs.empty() ? archs : cubin_archs; }
   // Those that the graph is simplified for.
@@ -168,7 +172,7 @@ void check_layout(const CompileOptions& options);
 // begun.
 void check_options(const Network& network, const CompileOptions& options);
 
-// Null when the task's kernel was not chosen by measurement.
+// What was measured in the formats of the task's tensors. Null when the task's kernel was not chosen by measurement.
 const TunedKernel* find_tuned(const CompileOptions& options, const Task& task);
 
 struct CompileProgress {

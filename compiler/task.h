@@ -40,6 +40,7 @@ struct Task {
   ElementType linear_storage = ElementType::f32;
 
   bool is_copy() const { return op == nullptr; }
+  OperatorFormats formats() const { return {reads.front().format(), writes.format()}; }
   // What kind of operator it is; null where it is of another kind.
   template <typename Kind>
   const Kind* get() const {

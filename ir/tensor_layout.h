@@ -158,6 +158,12 @@ struct TensorFormat {
   bool operator==(const TensorFormat&) const = default;
 };
 
+// What an operator reads, and what it writes; a convolution adds what is like its output.
+struct OperatorFormats {
+  TensorFormat input, output;
+  bool operator==(const OperatorFormats&) const = default;
+};
+
 // Whether kernels compute on values of the type in the layout.
 bool can_compute_in(ElementType element, TensorLayout layout);
 

@@ -304,6 +304,23 @@ std::vector<OperatorFormats> ways_of(const Operator& op, const ConvLayer& layer,
   return ways;
 }
 
+// The format with channels last that a library's calls read best.
+TensorFormat channels_last(Precision precision) {
+  return format_of(precision, is_half(precision) ? TensorLayout::nhwc8 : TensorLayout::nhwc4);
+}
+
+// The same, and with its channels last, as calls of libraries read best, where someone may compute so.
+std::vector<OperatorFormats> measurable_ways_of(const Operator& op, const ConvLayer& layer,
+                                                const CompileOptions& options, int batch) {
+  std::vector<OperatorFormats> ways = ways_of(op, layer, options, batch);
+  if (!has_free_layout(layer, options)) return ways;
+  const TensorFormat last = channels_last(options.precisions.of(layer.name));
+  const Task task = task_of(op, layer, last, last, batch, options);
+  const auto can_do = [&](const Provider* provider) { return provider->can_do(task); };
+  if (std::ranges::any_of(allowed_providers(task, options), can_do)) ways.push_back({last, last});
+  return ways;
+}
+
 FormatRule rule_of(const CompileOptions& options, int batch) {
   const auto found = options.format_rules.find(batch);
   return found == options.format_rules.end() ? usual_rule(batch) : found->second;
@@ -319,8 +336,7 @@ std::map<std::string, OperatorFormats> formats_of_calls(const Network& network, 
     if (convolution == nullptr) continue;
     const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
     if (!has_free_layout(layer, options)) continue;
-    const Precision precision = options.precisions.of(layer.name);
-    const TensorFormat last = format_of(precision, is_half(precision) ? TensorLayout::nhwc8 : TensorLayout::nhwc4);
+    const TensorFormat last = channels_last(options.precisions.of(layer.name));
     const Task task = task_of(op, layer, last, last, batch, options);
     const auto can_call = [&](const Provider* provider) {
       return provider->needs_measuring() && provider->can_do(task);
@@ -335,7 +351,7 @@ std::map<std::string, OperatorFormats> formats_of_calls(const Network& network, 
 // some percent.
 constexpr double kCarefulGain = 0.75, kEstimatedGain = 0.95;
 
-// What a choice of formats goes by: the models' estimates.
+// What a choice of formats goes by where nothing was measured: the models' estimates.
 FormatTimes format_times(const CompileOptions& options, int batch) {
   FormatTimes times;
   const double gain = rule_of(options, batch) == FormatRule::careful ? kCarefulGain : kEstimatedGain;
@@ -356,6 +372,41 @@ FormatTimes format_times(const CompileOptions& options, int batch) {
                                        const TensorFormat& to) {
     const Operator op{.name = "convert", .kind = Convert{}, .inputs = {}, .output = 0};
     return best_us(quick_candidates(task_of(op, {shape}, shape, from, to, batch, options)));
+  };
+  return times;
+}
+
+// How much longer a layer's kernels took than the models say, of those that the models choose, which are the first of
+// the evidence; of several formats the geometric mean.
+double models_are_off_by(const std::vector<const TunedKernel*>& tuned) {
+  double sum = 0;
+  int known = 0;
+  for (const TunedKernel* kernel : tuned) {
+    if (kernel->evidence.candidates.empty()) continue;
+    const TuningCandidate& by_models = kernel->evidence.candidates.front();
+    if (!by_models.fault.empty() || by_models.us <= 0 || by_models.predicted_us <= 0) continue;
+    sum += std::log(by_models.us / by_models.predicted_us);
+    ++known;
+  }
+  return known == 0 ? 1 : std::exp(sum / known);
+}
+
+// Of convolutions what was measured, in formats in which they were not the estimate, by as much off as others of the
+// layer are; of all else the estimates.
+FormatTimes measured_format_times(const CompileOptions& options, int batch) {
+  FormatTimes times = format_times(options, batch);
+  std::map<std::string, std::vector<const TunedKernel*>> tuned;
+  for (const TunedKernel& kernel : options.tuned) {
+    if (kernel.batch == batch) tuned[kernel.layer].push_back(&kernel);
+  }
+  std::map<std::string, double> off_by;
+  for (const auto& [layer, kernels] : tuned) off_by[layer] = models_are_off_by(kernels);
+  times.convolution = [&options, batch, off_by = std::move(off_by)](const Operator& op, const ConvLayer& layer,
+                                                                    const OperatorFormats& formats) {
+    const Task task = task_of(op, layer, formats.input, formats.output, batch, options);
+    if (const TunedKernel* measured = tuned_for(task, options)) return measured->candidate.estimate.us;
+    const auto known = off_by.find(op.name);
+    return estimated_us(task, options) * (known == off_by.end() ? 1 : known->second);
   };
   return times;
 }
@@ -613,7 +664,68 @@ GraphChoices graph_choices(const CompileOptions& options) {
   return choices;
 }
 
+namespace {
+
+// What is estimated to take longer than so many times the formats that a layer has is not measured in others.
+constexpr double kWorthMeasuring = 1.5;
+
+// Those that an operator has in a graph whose tensors have theirs.
+OperatorFormats formats_in(const Network& formatted, const std::string& op) {
+  const auto placed = std::ranges::find(formatted.operators, op, &Operator::name);
+  BURIN_CHECK(placed != formatted.operators.end(), "no operator '{}'", op);
+  const auto format = [&](int tensor) { return formatted.tensors[static_cast<std::size_t>(tensor)].format; };
+  return {format(placed->inputs.front()), format(placed->output)};
+}
+
+}  // namespace
+
+std::vector<Task> in_other_formats(const Network& graph, const Network& formatted, const CompileOptions& options,
+                                   int batch) {
+  std::vector<Task> tasks;
+  if (graph.separate) return tasks;
+  for (const Operator& op : graph.operators) {
+    const auto* convolution = std::get_if<Convolution>(&op.kind);
+    if (convolution == nullptr) continue;
+    const ConvLayer& layer = graph.layers[static_cast<std::size_t>(convolution->layer)];
+    const OperatorFormats chosen = formats_in(formatted, op.name);
+    for (const OperatorFormats& formats : measurable_ways_of(op, layer, options, batch)) {
+      if (formats != chosen) tasks.push_back(task_of(op, layer, formats.input, formats.output, batch, options));
+    }
+  }
+  std::vector<char> worthwhile(tasks.size());
+  for_each_parallel(tasks.size(), options.jobs, [&](std::size_t i) {
+    const Task& task = tasks[i];
+    const OperatorFormats chosen = formats_in(formatted, task.name);
+    const double us = estimated_us(task, options);
+    const double chosen_us =
+        estimated_us(task_of(*task.op, *task.layer, chosen.input, chosen.output, batch, options), options);
+    // A call that nobody has a model for is always worth it.
+    worthwhile[i] =
+        std::isfinite(us) && (us < kWorthMeasuring * chosen_us || !unmodelled_candidates(task, options).empty());
+  });
+  std::vector<Task> measured;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (worthwhile[i] != 0) measured.push_back(std::move(tasks[i]));
+  }
+  return measured;
+}
+
+std::map<std::string, OperatorFormats> formats_by_measurement(const Network& graph, const CompileOptions& options,
+                                                              int batch) {
+  if (graph.separate || options.layout) return {};
+  Network network = graph;
+  set_ends(network, options);
+  const FormatWays ways = [&](const Operator& op, const ConvLayer& layer) {
+    return measurable_ways_of(op, layer, options, batch);
+  };
+  return choose_formats(network, ways, options.jobs, measured_format_times(options, batch)).formats;
+}
+
 Network in_formats(Network network, const CompileOptions& options, int batch) {
+  if (const auto known = options.formats.find(batch); known != options.formats.end()) {
+    set_ends(network, options);
+    return formatted(std::move(network), options, batch, known->second);
+  }
   if (network.separate || options.layout || rule_of(options, batch) == FormatRule::usual) {
     return in_usual_formats(std::move(network), options, batch);
   }

@@ -1,6 +1,8 @@
 // Which kernel a task gets: the best of what all providers propose.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "compiler/network/passes.h"
@@ -73,10 +75,20 @@ inline constexpr int kLeastImages = 5;
 // The rule of batch sizes for which CompileOptions::format_rules has none: estimates decide for few images alone.
 FormatRule usual_rule(int batch);
 
+// Convolutions of a graph in the formats that they may have and do not have where it is `formatted` (in_formats()),
+// each that someone has a kernel for. The graph must outlive the tasks.
+std::vector<Task> in_other_formats(const Network& graph, const Network& formatted, const CompileOptions& options,
+                                   int batch);
+
+// The formats of all operators, by their names, with which the graph takes the least time by what was measured of its
+// convolutions in several formats (CompileOptions::tuned), and by estimates of all else. Empty: there is no choice.
+std::map<std::string, OperatorFormats> formats_by_measurement(const Network& graph, const CompileOptions& options,
+                                                              int batch);
+
 // The graph as programs of a batch size have it, each tensor in its format: the inputs and outputs of a network as
-// CompileOptions::io says. What CompileOptions leave open follows from the batch, or is what the models expect to be
-// fastest, conversions counted (compiler/choose/format_choice.h), or is what libraries can be called on, as the rule of
-// the batch size says.
+// CompileOptions::io says. Where CompileOptions::formats has the batch size, they are those. What CompileOptions leave
+// open follows from the batch, or is what the models expect to be fastest, conversions counted
+// (compiler/choose/format_choice.h), or is what libraries can be called on, as the rule of the batch size says.
 Network in_formats(Network network, const CompileOptions& options, int batch);
 // The same where what is left open follows from the batch alone: in halves, eight images side by side where there are
 // as many and a provider computes so; for few images FP32, whose factors convolutions may round.

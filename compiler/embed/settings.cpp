@@ -47,23 +47,29 @@ std::vector<std::string> tunable_providers(const CompileSettings& settings) {
 
 CompileResult tune_and_compile(const Network& network, CompileOptions options, const CompileSettings& settings,
                                const PipelineWatch& watch) {
-  const TuneOptions tune_options{.plans = settings.tune,
-                                 .budget_s = settings.tune_seconds,
-                                 .jobs = options.jobs,
-                                 .seconds = {},
-                                 .providers = tunable_providers(settings),
-                                 .anew = settings.tune_anew};
+  TuneOptions tune_options{.plans = settings.tune,
+                           .budget_s = settings.tune_seconds,
+                           .jobs = options.jobs,
+                           .seconds = {},
+                           .providers = tunable_providers(settings),
+                           .anew = settings.tune_anew};
   check_options(network, options);
   check_can_measure(options.archs);
   // A timer keeps the networks of its last call loaded, so that this one ends with the call.
   // What was calibrated is right in the formats that it was calibrated in.
   const bool is_calibrated = leaves_open(parse_precisions(settings.precision)) || !settings.calibration.empty();
   const std::vector<FormatRule> rules = is_calibrated ? std::vector<FormatRule>() : rules_for(tune_options.providers);
+  tune_options.other_formats = !is_calibrated;
   TimedGraphs graphs = time_graphs(network, options, rules, watch.compiling, network_timer(options.archs));
   options.siblings_apart = std::move(graphs.apart);
   options.format_rules = std::move(graphs.formats);
   TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);
   options.tuned = std::move(tuned.kernels);
+  if (tune_options.other_formats) {
+    TimedFormats formats = time_measured_formats(network, options, watch.compiling, network_timer(options.archs));
+    options.formats = std::move(formats.formats);
+    std::ranges::move(formats.notes, std::back_inserter(tuned.notes));
+  }
   const NetworkTimer time = network_timer(options.archs);
   CompileResult result = compile_tuned(network, std::move(options), tune_options, watch.compiling, time);
   std::ranges::move(tuned.notes, std::back_inserter(graphs.notes));

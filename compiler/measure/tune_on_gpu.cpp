@@ -177,14 +177,12 @@ TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& opti
     }
   }
   const std::string arch = measurer.device().arch;
-  const TuningTasks tuning = tuning_tasks(graphs, options);
-  const std::vector<Task>& tasks = tuning.tasks;
   TuneOptions keeping = tune_options;
   keeping.keep = [&](const Task& task, const Candidate& candidate, const Package& compiled) {
     keep_candidate(task, candidate, options, arch, compiled);
   };
-  Tuned tuned = tune_tasks(
-      tasks, options, keeping,
+  Tuned tuned = tune_graphs(
+      graphs, options, keeping,
       [&](const Task& task, const Candidate& candidate) { return compile_candidate(task, candidate, options, arch); },
       measurer, progress);
   std::ranges::move(faults_of(tuned.kernels), std::back_inserter(network.notes));
@@ -194,9 +192,10 @@ TunedNetwork tune_on_gpu(const ProgramGraphs& graphs, const CompileOptions& opti
         fmt::format("{} of {} times are of earlier runs, from {} (--anew measures all of them again)", tuned.from_cache,
                     tuned.from_cache + tuned.measured, options.cache->folder()));
   }
-  if (tuned.kernels.size() < tasks.size()) {
+  if (tuned.left_to_models > 0) {
     network.notes.push_back(fmt::format("{} of {} kernels were measured{}; the others are the models' choice",
-                                        tuned.kernels.size(), tasks.size(), why_not_all(tuned, tune_options)));
+                                        tuned.tasks - tuned.left_to_models, tuned.tasks,
+                                        why_not_all(tuned, tune_options)));
   }
   network.kernels = std::move(tuned.kernels);
   return network;

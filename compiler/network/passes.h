@@ -146,11 +146,6 @@ using PassObserver = std::function<void(const std::string& pass, const Network& 
 // as it is.
 Network simplify(Network network, const PassObserver& observe = {}, const GraphChoices& choices = {});
 
-// What an operator reads, and what it writes; a convolution adds what is like its output.
-struct OperatorFormats {
-  TensorFormat input, output;
-  bool operator==(const OperatorFormats&) const = default;
-};
 using FormatsOf = std::function<OperatorFormats(const Operator& op, const ConvLayer& layer)>;
 
 // Takes a graph that is as simple as it gets, for the programs of a batch size: each tensor is in the format in which

@@ -1,6 +1,7 @@
 // A time after which nothing new is begun.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <limits>
@@ -15,6 +16,8 @@ class TimeBudget {
       : clock_(std::move(clock)), end_(seconds > 0 ? now() + seconds : std::numeric_limits<double>::infinity()) {}
 
   bool is_time_left() const { return now() < end_; }
+  // Infinite where there is time for all, and never under 0.
+  double seconds_left() const { return std::max(0.0, end_ - now()); }
 
  private:
   double now() const {

@@ -114,6 +114,18 @@ std::vector<Variant> in_each_format(const Network& network, const CompileOptions
   return variants;
 }
 
+// Whether a network is compiled in several ways, each of its batch sizes by itself.
+bool may_be_timed(const Network& network, const CompileOptions& options) {
+  return !network.separate && options.asked_batches.empty() && !options.chooses_together() && options.makes_package();
+}
+
+CompileOptions of_batch_alone(const CompileOptions& options, int batch) {
+  CompileOptions of_batch = options;
+  of_batch.batches = {batch};
+  of_batch.dump_dir.reset();
+  return of_batch;
+}
+
 }  // namespace
 
 std::vector<FormatRule> rules_for(const std::vector<std::string>& providers) {
@@ -127,14 +139,10 @@ std::vector<FormatRule> rules_for(const std::vector<std::string>& providers) {
 TimedGraphs time_graphs(const Network& network, const CompileOptions& options, const std::vector<FormatRule>& rules,
                         const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time) {
   TimedGraphs result;
-  if (network.separate || !options.asked_batches.empty() || options.chooses_together() || !options.makes_package()) {
-    return result;
-  }
+  if (!may_be_timed(network, options)) return result;
   const GraphTimer timer(network, progress, time);
   for (const int batch : options.batches) {
-    CompileOptions of_batch = options;
-    of_batch.batches = {batch};
-    of_batch.dump_dir.reset();
+    CompileOptions of_batch = of_batch_alone(options, batch);
     if (const std::vector<Variant> variants = with_and_without_siblings(network, of_batch, batch); !variants.empty()) {
       const std::size_t best = timer.fastest(batch, variants, result.notes);
       if (best > 0) result.apart.insert(batch);
@@ -146,6 +154,29 @@ TimedGraphs time_graphs(const Network& network, const CompileOptions& options, c
     if (const std::size_t best = timer.fastest(batch, variants, result.notes); best > 0) {
       result.formats[batch] = variants[best].options.format_rules.at(batch);
     }
+  }
+  return result;
+}
+
+TimedFormats time_measured_formats(const Network& network, const CompileOptions& options,
+                                   const std::function<void(const CompileProgress&)>& progress,
+                                   const NetworkTimer& time) {
+  TimedFormats result;
+  if (!may_be_timed(network, options)) return result;
+  const GraphTimer timer(network, progress, time);
+  const ProgramGraphs graphs = prepare_graphs(network, options);
+  for (const int batch : options.batches) {
+    CompileOptions measured = of_batch_alone(options, batch);
+    std::map<std::string, OperatorFormats> formats = formats_by_measurement(graphs.of(batch), options, batch);
+    if (formats.empty()) continue;
+    measured.formats[batch] = formats;
+    if (has_same_formats(in_formats(graphs.of(batch), options, batch), in_formats(graphs.of(batch), measured, batch))) {
+      continue;
+    }
+    const std::vector<Variant> variants = {
+        {"with tensors in the formats in which its kernels were tuned first", of_batch_alone(options, batch)},
+        {"with those that the times of its layers in several formats lead to", std::move(measured)}};
+    if (timer.fastest(batch, variants, result.notes) > 0) result.formats[batch] = std::move(formats);
   }
   return result;
 }

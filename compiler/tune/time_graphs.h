@@ -31,4 +31,17 @@ std::vector<FormatRule> rules_for(const std::vector<std::string>& providers);
 TimedGraphs time_graphs(const Network& network, const CompileOptions& options, const std::vector<FormatRule>& rules,
                         const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time);
 
+struct TimedFormats {
+  // CompileOptions::formats: of batch sizes for which they are faster than those that the options lead to.
+  std::map<int, std::map<std::string, OperatorFormats>> formats;
+  std::vector<std::string> notes;  // one for each comparison
+};
+
+// For each batch size whose convolutions were measured in several formats (CompileOptions::tuned), the network in the
+// formats that are the fastest by that (formats_by_measurement()) and in those that it has are timed in turns, where
+// they are others. The same networks as in time_graphs() stay as they are.
+TimedFormats time_measured_formats(const Network& network, const CompileOptions& options,
+                                   const std::function<void(const CompileProgress&)>& progress,
+                                   const NetworkTimer& time);
+
 }  // namespace burin

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -23,6 +24,9 @@
 
 namespace burin {
 namespace {
+
+// In other formats fewer candidates do: what they take decides of formats, and then of kernels.
+constexpr int kPlansInOtherFormats = 4;
 
 // The models say what each task takes of the network's time.
 std::vector<double> estimates_of(const std::vector<Task>& tasks, const CompileOptions& options) {
@@ -115,9 +119,11 @@ class Tuner {
       start_more();
     }
     tuned_.was_time_up = is_time_up_;
+    tuned_.tasks = static_cast<int>(tasks_.size());
     for (std::optional<TunedKernel>& result : results_) {
       if (result) tuned_.kernels.push_back(*std::move(result));
     }
+    tuned_.left_to_models = tuned_.tasks - static_cast<int>(tuned_.kernels.size());
     return std::move(tuned_);
   }
 
@@ -366,6 +372,39 @@ Tuned tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options, 
                  const std::function<void(const TuneProgress&)>& progress) {
   BURIN_CHECK(tune_options.plans >= 1 && tune_options.plans <= kMaxTuningPlans, "{} plans to tune", tune_options.plans);
   return Tuner(tasks, options, tune_options, compile, measurer, progress).run();
+}
+
+std::vector<Task> tasks_in_other_formats(const ProgramGraphs& graphs, const TuningTasks& tuning,
+                                         const CompileOptions& options) {
+  std::vector<Task> tasks;
+  for (std::size_t i = 0; i < options.batches.size(); ++i) {
+    const int batch = options.batches[i];
+    std::ranges::move(in_other_formats(graphs.of(batch), tuning.networks.at(i), options, batch),
+                      std::back_inserter(tasks));
+  }
+  return tasks;
+}
+
+Tuned tune_graphs(const ProgramGraphs& graphs, const CompileOptions& options, const TuneOptions& tune_options,
+                  const CandidateCompiler& compile, Measurer& measurer,
+                  const std::function<void(const TuneProgress&)>& progress) {
+  const TimeBudget budget(tune_options.budget_s, tune_options.seconds);
+  const TuningTasks tuning = tuning_tasks(graphs, options);
+  Tuned tuned = tune_tasks(tuning.tasks, options, tune_options, compile, measurer, progress);
+  if (!tune_options.other_formats || tuned.was_time_up) return tuned;
+  const std::vector<Task> others = tasks_in_other_formats(graphs, tuning, options);
+  if (others.empty() || !budget.is_time_left()) return tuned;
+  TuneOptions rest = tune_options;
+  rest.plans = std::min(rest.plans, kPlansInOtherFormats);
+  if (rest.budget_s > 0) rest.budget_s = budget.seconds_left();
+  Tuned elsewhere = tune_tasks(others, options, rest, compile, measurer, progress);
+  tuned.measured += elsewhere.measured;
+  tuned.from_cache += elsewhere.from_cache;
+  tuned.notes.push_back(fmt::format("{} of {} kernels of convolutions in other formats were measured, too",
+                                    elsewhere.kernels.size(), others.size()));
+  std::ranges::move(elsewhere.notes, std::back_inserter(tuned.notes));
+  std::ranges::move(elsewhere.kernels, std::back_inserter(tuned.kernels));
+  return tuned;
 }
 
 }  // namespace burin

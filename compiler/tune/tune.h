@@ -24,6 +24,8 @@ struct TuneOptions {
   std::function<double()> seconds = {};  // a clock; empty: the system's
   std::vector<std::string> providers = {};  // whose candidates are measured, beside the models' choice; empty: all
   bool anew = false;                        // what the options' cache has of measurements is measured again
+  // When all is measured, convolutions are measured in other formats, too (tasks_in_other_formats()).
+  bool other_formats = false;
   // Is called with what was compiled of those that are chosen, and of their rivals. May be empty.
   std::function<void(const Task& task, const Candidate& candidate, const Package& compiled)> keep = {};
 };
@@ -40,7 +42,8 @@ struct Tuned {
   std::vector<TunedKernel> kernels;
   int measured = 0, from_cache = 0;  // candidates that were timed, and those whose times the cache had
   bool was_time_up = false;
-  std::vector<std::string> notes;  // kernels of which no candidate can be used
+  int tasks = 0, left_to_models = 0;  // of the formats that the graphs have
+  std::vector<std::string> notes;     // kernels of which no candidate can be used
 };
 
 // A package of one kernel, ready for the measurer; called from several threads. Usually compile_candidate().
@@ -53,6 +56,11 @@ struct TuningTasks {
 };
 TuningTasks tuning_tasks(const ProgramGraphs& graphs, const CompileOptions& options);
 
+// Convolutions of the graphs in the formats that they may have beside those that `tuning` has them in, which was made
+// of the same graphs. They must outlive the tasks.
+std::vector<Task> tasks_in_other_formats(const ProgramGraphs& graphs, const TuningTasks& tuning,
+                                         const CompileOptions& options);
+
 // The fastest kernel for each task, in their order; those that are estimated to take most of the time are measured
 // first, and those that the time did not suffice for are left out, as are those that none of the providers that are
 // asked can make. The options' cache keeps what is measured, and what it has is taken from there. The measurer's
@@ -63,5 +71,11 @@ TuningTasks tuning_tasks(const ProgramGraphs& graphs, const CompileOptions& opti
 Tuned tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options, const TuneOptions& tune_options,
                  const CandidateCompiler& compile, Measurer& measurer,
                  const std::function<void(const TuneProgress&)>& progress);
+
+// The same for all layers and batch sizes of the graphs, and behind them, where TuneOptions ask for it and time is
+// left, for convolutions in other formats.
+Tuned tune_graphs(const ProgramGraphs& graphs, const CompileOptions& options, const TuneOptions& tune_options,
+                  const CandidateCompiler& compile, Measurer& measurer,
+                  const std::function<void(const TuneProgress&)>& progress);
 
 }  // namespace burin

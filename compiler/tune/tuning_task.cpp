@@ -188,7 +188,7 @@ TunedKernel TuningTask::result() const {
     fail(first_fault_->kind(), "{}: none of {} plans can be used; the first, {}: {}", name(), candidates_.size(),
          evidence_.candidates[first_fault_of_].plan, first_fault_->what());
   }
-  TunedKernel result{task_.name, task_.batch, as_measured(*best_), evidence_};
+  TunedKernel result{task_.name, task_.batch, task_.formats(), as_measured(*best_), evidence_};
   for (const std::size_t candidate : rivals()) {
     result.rivals.push_back({as_measured(candidate), static_cast<int>(candidate)});
   }

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "compiler/choose/choose.h"
@@ -584,7 +585,10 @@ TEST_CASE("choose: a library is called in the formats that calls read best, but 
     CHECK(choose(task_in({}), options).candidate.provider != "conv_cudnn");
 
     CompileOptions measured = options;
-    TunedKernel tuned{.layer = "a", .batch = kBatch, .candidate = choose_by_models(task, options).candidate};
+    TunedKernel tuned{.layer = "a",
+                      .batch = kBatch,
+                      .formats = task.formats(),
+                      .candidate = choose_by_models(task, options).candidate};
     tuned.candidate.estimate = {5, Estimate::Source::measured};
     tuned.evidence.candidates.push_back({.provider = tuned.candidate.provider, .us = 5});
     measured.tuned = {tuned};
@@ -598,4 +602,134 @@ TEST_CASE("choose: a library is called in the formats that calls read best, but 
     options.format_rules.clear();
     CHECK(chosen() == "conv_warpgroup_rows");
   }
+}
+
+namespace {
+
+// What the models would take for a convolution in these formats, as if it had been measured to take so long.
+TunedKernel measured_in(const Task& task, const CompileOptions& options, double us) {
+  TunedKernel tuned{.layer = task.name,
+                    .batch = task.batch,
+                    .formats = task.formats(),
+                    .candidate = choose_by_models(task, options).candidate};
+  tuned.evidence.candidates.push_back(
+      {.provider = tuned.candidate.provider, .predicted_us = tuned.candidate.estimate.us, .us = us});
+  tuned.candidate.estimate = {us, Estimate::Source::measured};
+  return tuned;
+}
+
+// The formats of the convolutions alone.
+std::string layouts_of(const Network& network, const std::map<std::string, OperatorFormats>& chosen) {
+  std::string text;
+  for (const Operator& op : network.operators) {
+    if (!std::holds_alternative<Convolution>(op.kind)) continue;
+    const OperatorFormats& formats = chosen.at(op.name);
+    text += fmt::format("{}{} {}-{}", text.empty() ? "" : ", ", op.name, to_string(formats.input.layout),
+                        to_string(formats.output.layout));
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("in_other_formats: the convolutions of a graph in those that they have not") {
+  const Network graph = of_several_kinds();
+  for (const auto& [precision, batch, others] :
+       {std::tuple(Precision::tf32, 8, std::set<std::string>{"nchw-nchw", "nhwc4-nhwc4"}),
+        {Precision::fp16, 8, {"nchw-nchw", "nhwc8-nhwc8"}},
+        {Precision::fp16, 1, {"nchw8-nchw", "nchw-nchw8", "nchw8-nchw8", "nhwc8-nhwc8", "nchw-nchw"}},
+        {Precision::fp32, 8, {}}}) {
+    INFO(to_string(precision) << ", batch " << batch);
+    CompileOptions options;
+    options.precisions.all = precision;
+    const Network formatted = in_usual_formats(graph, options, batch);
+    const std::vector<Task> tasks = in_other_formats(graph, formatted, options, batch);
+    CHECK(tasks.empty() == others.empty());
+    for (const Task& task : tasks) {
+      const OperatorFormats formats = task.formats();
+      CHECK(others.contains(fmt::format("{}-{}", to_string(formats.input.layout), to_string(formats.output.layout))));
+      const auto placed = std::ranges::find(formatted.operators, task.name, &Operator::name);
+      REQUIRE(placed != formatted.operators.end());
+      const auto format = [&](int tensor) { return formatted.tensors[static_cast<std::size_t>(tensor)].format; };
+      CHECK(formats != OperatorFormats{format(placed->inputs.front()), format(placed->output)});
+      CHECK(task.batch == batch);
+    }
+    options.layout = TensorLayout::nchw;  // whoever asks for a layout leaves no choice
+    CHECK(in_other_formats(graph, in_usual_formats(graph, options, batch), options, batch).empty());
+    CHECK(formats_by_measurement(graph, options, batch).empty());
+  }
+}
+
+TEST_CASE("formats_by_measurement: times that were measured go before estimates, and correct those of a layer") {
+  constexpr int kBatch = 8;
+  const Network graph = of_several_kinds();
+  CompileOptions options;
+  options.precisions.all = Precision::tf32;
+  const TensorFormat lines = {ElementType::f32, TensorLayout::n4c8hw}, last = {ElementType::f32, TensorLayout::nhwc4};
+  const auto measure = [&](const std::string& name, const TensorFormat& format, double us) {
+    const auto op = std::ranges::find(graph.operators, name, &Operator::name);
+    const ConvLayer& layer = graph.layers[static_cast<std::size_t>(std::get<Convolution>(op->kind).layer)];
+    options.tuned.push_back(measured_in(task_of(*op, layer, format, format, kBatch, options), options, us));
+  };
+  const auto chosen = [&] { return layouts_of(graph, formats_by_measurement(graph, options, kBatch)); };
+  const std::vector<std::string> names = {"a", "b", "c", "d"};
+
+  // Calls in channels last take next to nothing, which says nothing of the models.
+  for (const std::string& name : names) {
+    measure(name, last, 0.01);
+    options.tuned.back().evidence.candidates.front().us = options.tuned.back().evidence.candidates.front().predicted_us;
+  }
+  CHECK(chosen() == "a nhwc4-nhwc4, b nhwc4-nhwc4, c nhwc4-nhwc4, d nhwc4-nhwc4");
+  options.tuned.clear();
+  for (const std::string& name : names) {
+    measure(name, lines, 0.01);
+    measure(name, last, 100);
+    measure(name, kPlain, 100);
+  }
+  CHECK(chosen() == "a n4c8hw-n4c8hw, b n4c8hw-n4c8hw, c n4c8hw-n4c8hw, d n4c8hw-n4c8hw");
+  // One that gains more than its conversions lies otherwise.
+  std::erase_if(options.tuned, [](const TunedKernel& kernel) { return kernel.layer == "d"; });
+  measure("d", lines, 100);
+  measure("d", last, 100);
+  measure("d", kPlain, 0.01);
+  CHECK(chosen() == "a n4c8hw-n4c8hw, b n4c8hw-n4c8hw, c n4c8hw-n4c8hw, d nchw-nchw");
+
+  // Layers that take ten times what the models say of one format are not taken into others for that alone.
+  const auto estimate = [&](const Operator& op, const OperatorFormats& formats) {
+    const ConvLayer& layer = graph.layers[static_cast<std::size_t>(std::get<Convolution>(op.kind).layer)];
+    return estimated_us(task_of(op, layer, formats.input, formats.output, kBatch, options), options);
+  };
+  const auto op_of = [&](const std::string& name) -> const Operator& {
+    return *std::ranges::find(graph.operators, name, &Operator::name);
+  };
+  options.tuned.clear();
+  for (const std::string& name : names) measure(name, lines, 10 * estimate(op_of(name), {lines, lines}));
+  const std::map<std::string, OperatorFormats> formats = formats_by_measurement(graph, options, kBatch);
+  double chosen_us = 0, lines_us = 0;
+  for (const std::string& name : names) {
+    chosen_us += estimate(op_of(name), formats.at(name));
+    lines_us += estimate(op_of(name), {lines, lines});
+  }
+  constexpr double kOfConversions = 1.1;
+  CHECK(chosen_us <= kOfConversions * lines_us);
+}
+
+TEST_CASE("in_formats: formats that were measured to be the fastest go before every rule") {
+  constexpr int kBatch = 8;
+  const Network graph = of_several_kinds();
+  CompileOptions options = for_calls(Precision::fp16, kBatch);
+  const std::string by_rule = formats_of(in_formats(graph, options, kBatch));
+  const TensorFormat last = {ElementType::f16, TensorLayout::nhwc8};
+  options.formats[kBatch] = {{"a", {kPlain, kPlain}},
+                             {"pool", {kPlain, kPlain}},
+                             {"b", {last, last}},
+                             {"c", {last, last}},
+                             {"d", {kLines, kLines}}};
+  const Network formatted = in_formats(graph, options, kBatch);
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  CHECK(formats_of(formatted) == "a nchw, pool nchw, b nhwc8, c nhwc8, d n8c8hw");
+  options.batches = {1};
+  CHECK(formats_of(in_formats(graph, options, 16)) != formats_of(formatted));  // another batch size has its own
+  options.formats.clear();
+  CHECK(formats_of(in_formats(graph, options, kBatch)) == by_rule);
 }

@@ -1,6 +1,8 @@
 // Layers that the models join are left apart, and tensors lie in other formats, where the whole network is faster so.
 #include "compiler/tune/time_graphs.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,6 +10,7 @@
 
 #include "compiler/choose/choose.h"
 #include "compiler/program_graphs.h"
+#include "compiler/program_tasks.h"
 #include "ir/error.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
@@ -256,4 +259,68 @@ TEST_CASE("formats: without a convolution that a library can be called for its r
     usual.format_rules[8] = FormatRule::usual;
     CHECK(formats == formats_of(usual));
   }
+}
+
+namespace {
+
+// Both layers measured in lines and in plain tensors, by the models' kernels.
+std::vector<TunedKernel> tuned_in_two_formats(const CompileOptions& options, double lines_us, double plain_us) {
+  const ProgramGraphs graphs = prepare_graphs(two_layers(), options);
+  const Network& network = graphs.of(8);
+  std::vector<TunedKernel> tuned;
+  const TensorFormat plain, lines = {ElementType::f32, TensorLayout::n4c8hw};
+  for (const Operator& op : network.operators) {
+    const auto* convolution = std::get_if<Convolution>(&op.kind);
+    if (convolution == nullptr) continue;
+    const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
+    for (const auto& [format, us] : {std::pair(lines, lines_us), {plain, plain_us}}) {
+      const Task task = task_of(op, layer, format, format, 8, options);
+      TunedKernel& kernel = tuned.emplace_back();
+      kernel = {.layer = op.name,
+                .batch = 8,
+                .formats = task.formats(),
+                .candidate = choose_by_models(task, options).candidate};
+      kernel.evidence.device = "Fake H200";
+      kernel.evidence.arch = "sm_90";
+      kernel.evidence.candidates.push_back(
+          {.provider = kernel.candidate.provider, .plan = "the models'", .us = us, .samples = 50});
+      kernel.candidate.estimate = {us, Estimate::Source::measured};
+    }
+  }
+  return tuned;
+}
+
+}  // namespace
+
+TEST_CASE("formats: those that measured times of layers lead to are taken where the network is faster so") {
+  CompileOptions options = of_eight();
+  const std::string usual = formats_of(options);
+  options.tuned = tuned_in_two_formats(options, 100, 1);
+  for (const double us : {9.95, 8.0}) {
+    const auto time = [&](std::span<const TimedProgram> programs, int) {
+      REQUIRE(programs.size() == 2);
+      for (const TimedProgram& timed : programs) {
+        CHECK(fmt::format("{}", fmt::join(verify(*timed.package), "\n")) == "");
+      }
+      return std::vector<double>{10.0, us};
+    };
+    const TimedFormats timed = time_measured_formats(two_layers(), options, {}, time);
+    REQUIRE(timed.notes.size() == 1);
+    CHECK_THAT(timed.notes[0], Contains("in which its kernels were tuned first") &&
+                                   Contains("the times of its layers in several formats lead to"));
+    CHECK(timed.formats.size() == (us < 9 ? 1 : 0));
+    CompileOptions packed = options;
+    packed.formats = timed.formats;
+    CHECK((formats_of(packed) == usual) == (us > 9));
+    if (us < 9) CHECK_THAT(formats_of(packed), !Contains("n4c8hw"));
+  }
+
+  const auto never = [](std::span<const TimedProgram>, int) -> std::vector<double> {
+    throw std::logic_error("nothing is to be compared");
+  };
+  options.tuned = tuned_in_two_formats(options, 1, 100);  // as they lie already
+  CHECK(time_measured_formats(two_layers(), options, {}, never).notes.empty());
+  options.tuned = tuned_in_two_formats(options, 100, 1);
+  options.memory_limit = 1 << 30;  // kernels are chosen together
+  CHECK(time_measured_formats(two_layers(), options, {}, never).notes.empty());
 }

@@ -16,6 +16,7 @@
 #include "ir/sparse_pattern.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
+#include "test/ir/small_network.h"
 #include "test/scratch_folder.h"
 #include "test/thrown.h"
 #include "test/tune/fake_measurer.h"
@@ -869,4 +870,60 @@ TEST_CASE(
   CHECK(providers_of(tune(network, measurer, {.plans = 2}, options).at(0)) == std::set<std::string>{"linear"});
   options.kernels.of_layers["fc"] = kLinearCublasProvider;
   CHECK(choose(tuning_tasks(network, options).tasks.at(0), options).candidate.provider == kLinearCublasProvider);
+}
+
+TEST_CASE("tune: what is measured first are the formats of the graph, then others while time is left") {
+  burin_test::GraphBuilder graph;
+  int y = graph.input({32, 14, 14}, "x");
+  for (const std::string name : {"a", "b"}) y = graph.convolution(layer_of(name, 3), {y});
+  Network network = graph.finish({y});
+  network.source = "net.onnx";
+  CompileOptions options;
+  options.batches = {8};
+  options.precisions.all = Precision::tf32;
+  options.libraries = false;
+  FakeMeasurer measurer(network);
+  double now = 0;
+  measurer.others_us = [&](const Kernel& kernel) {
+    ++now;
+    return kernel.predicted_us;
+  };
+  TuneOptions tune_options{.plans = 2, .seconds = [&] { return now; }};
+  const auto tuned = [&] {
+    return tune_graphs(ProgramGraphs(network), options, tune_options, fake_compile, measurer, {});
+  };
+  const auto layouts_of = [](const Tuned& of) {
+    std::set<std::string> layouts;
+    for (const TunedKernel& kernel : of.kernels) layouts.emplace(to_string(kernel.formats.input.layout));
+    return layouts;
+  };
+  const Tuned without = tuned();
+  CHECK(without.kernels.size() == 2);
+  CHECK(layouts_of(without) == std::set<std::string>{"n4c8hw"});
+  CHECK(without.tasks == 2);
+  CHECK(without.left_to_models == 0);
+  CHECK(without.notes.empty());
+
+  tune_options.other_formats = true;
+  const Tuned with = tuned();
+  CHECK(with.kernels.size() > without.kernels.size());
+  CHECK(layouts_of(with).size() > 1);
+  CHECK(with.tasks == 2);
+  CHECK(with.left_to_models == 0);
+  CHECK(with.measured > without.measured);
+  REQUIRE(with.notes.size() == 1);
+  CHECK(with.notes[0].find("in other formats were measured, too") != std::string::npos);
+  for (const TunedKernel& kernel : with.kernels) {
+    CHECK(std::ranges::count_if(with.kernels, [&](const TunedKernel& other) {
+            return other.layer == kernel.layer && other.formats == kernel.formats;
+          }) == 1);
+  }
+
+  // The time suffices for the first kernel alone.
+  now = 0;
+  tune_options.budget_s = 1;
+  tune_options.jobs = 1;
+  const Tuned few = tuned();
+  CHECK(few.left_to_models > 0);
+  CHECK(layouts_of(few).size() <= 1);
 }
