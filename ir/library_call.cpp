@@ -38,7 +38,7 @@ void lines_of(Lines& lines, Call& call) {
 
 std::int64_t pixels_of(const ConvShape& shape) { return std::int64_t{shape.conv_h()} * shape.conv_w(); }
 
-void check_window(Faults& faults, Library library, const ConvShape& shape) {
+void check_window(Faults& faults, Library library, const ConvShape& shape, const TensorFormat& format) {
   const Padding& pad = shape.pad;
   if (library == Library::cudnn) {
     if (pad.top != pad.bottom || pad.left != pad.right) {
@@ -49,13 +49,14 @@ void check_window(Faults& faults, Library library, const ConvShape& shape) {
   if (shape.kernel_h != 1 || shape.kernel_w != 1 || shape.stride_h != 1 || shape.stride_w != 1 || pad != Padding() ||
       shape.groups != 1) {
     faults.add("the layer is {}, and a matrix product is 1x1, stride 1, pad 0, without groups", window_text(shape));
-  } else if (shape.epilogue.bias && shape.epilogue.residual && pixels_of(shape) > 1) {
+  } else if (shape.epilogue.bias && shape.epilogue.residual && pixels_of(shape) > 1 &&
+             !has_channels_last(format.layout)) {
     faults.add("the layer has a bias and a residual, and a product of images of several pixels adds one tensor");
   }
 }
 
-void check_layer(Faults& faults, Library library, const ConvShape& shape) {
-  check_window(faults, library, shape);
+void check_layer(Faults& faults, Library library, const ConvShape& shape, const TensorFormat& format) {
+  check_window(faults, library, shape, format);
   if (const std::optional<Elementwise>& function = shape.epilogue.function; function && !is_relu(function)) {
     faults.add("the layer ends in {}, and the library knows relu alone", describe(*function));
   }
@@ -69,12 +70,11 @@ void check_layer(Faults& faults, Library library, const ConvShape& shape) {
 void check_tensor(Faults& faults, Library library, const KernelTensor& tensor, const TensorFormat& format,
                   std::int64_t wanted) {
   const std::string_view role = to_string(tensor.role);
-  // A product asks for values, however they are told apart.
-  const bool is_one = library == Library::cudnn ? tensor.is_image() : tensor.words() == wanted;
-  if (!can_call_on(library, tensor.format()) || !is_one) {
+  // A product asks for values, however they are told apart where none fill up channels.
+  const bool counts = library == Library::cublaslt && tensor.format().is_plain();
+  if (!can_call_on(tensor.format()) || !(counts ? tensor.words() == wanted : tensor.is_image())) {
     return faults.add("its {} is not {}", role,
-                      library == Library::cudnn ? "images of floats in nchw or nhwc4, or of halves in nhwc8"
-                                                : "float images in nchw");
+                      counts ? "float images in nchw" : "images of floats in nchw or nhwc4, or of halves in nhwc8");
   }
   if (tensor.format() != format) {
     faults.add("its {} is {} and its output {}: a library's call has one format", role, to_string(tensor.format()),
@@ -175,9 +175,9 @@ std::string known_algorithms(Library library) {
   return library == Library::cudnn ? known_names<ConvolutionAlgorithm>() : known_names<ProductAlgorithm>();
 }
 
-bool can_call(Library library, const ConvShape& shape) {
+bool can_call(Library library, const ConvShape& shape, const TensorFormat& format) {
   Faults faults;
-  check_layer(faults, library, shape);
+  check_layer(faults, library, shape, format);
   return faults.take().empty();
 }
 
@@ -192,7 +192,7 @@ std::vector<std::string> verify(const LibraryCall& call, const ConvShape& shape,
   check_groups(faults, shape, format);
   faults.require_range("workspace_limit", call.workspace_limit, 0, kMaxCallWorkspaceBytes);
   check_alignment(faults, call);
-  check_layer(faults, call.library(), shape);
+  check_layer(faults, call.library(), shape, format);
   check_form(faults, call.library(), shape, form);
   return faults.take();
 }
@@ -205,9 +205,7 @@ KernelForm form_with_call(KernelForm form, const LibraryCall& call) {
   return form;
 }
 
-bool can_call_on(Library library, const TensorFormat& format) {
-  return format.is_plain() || (library == Library::cudnn && has_channels_last(format.layout));
-}
+bool can_call_on(const TensorFormat& format) { return format.is_plain() || has_channels_last(format.layout); }
 
 TensorFormat called_format(const KernelForm& form) {
   const KernelTensor* output = form.find(TensorRole::output);
@@ -223,10 +221,15 @@ ConvShape filled_shape(const ConvShape& shape, const TensorFormat& format) {
   return filled;
 }
 
+// Whether the bias of a channel is there once. In a product of plain images it is there for each pixel.
+bool has_bias_of_channels(const LibraryCall& call, const TensorFormat& format) {
+  return call.library() == Library::cudnn || has_channels_last(format.layout);
+}
+
 std::int64_t bias_elements(const LibraryCall& call, const ConvShape& shape, const TensorFormat& format) {
   // A call of cuDNN that fuses adds one, if of zeros.
-  if (call.library() == Library::cudnn) return filled_shape(shape, format).out_channels;
-  return shape.epilogue.bias ? shape.conv_elements() : 0;
+  if (call.library() != Library::cudnn && !shape.epilogue.bias) return 0;
+  return has_bias_of_channels(call, format) ? filled_shape(shape, format).out_channels : shape.conv_elements();
 }
 
 std::int64_t library_bytes(const LibraryCall& call, const ConvShape& shape, const TensorFormat& format) {
@@ -237,7 +240,7 @@ std::int64_t library_bytes(const LibraryCall& call, const ConvShape& shape, cons
 LibraryNumbers library_numbers(const LibraryCall& call, const ConvLayer& layer, const TensorFormat& format) {
   const ConvShape &shape = layer.shape, filled = filled_shape(shape, format);
   const auto channels = static_cast<std::size_t>(shape.out_channels);
-  const auto each = static_cast<std::size_t>(call.library() == Library::cudnn ? 1 : pixels_of(shape));
+  const auto each = static_cast<std::size_t>(has_bias_of_channels(call, format) ? 1 : pixels_of(shape));
   LibraryNumbers numbers;
   numbers.biases.resize(static_cast<std::size_t>(bias_elements(call, shape, format)));
   if (!layer.bias.empty()) {

@@ -105,19 +105,19 @@ std::optional<CallAlgorithm> parse_algorithm(Library library, std::string_view n
 // "implicit_gemm, ...": for messages.
 std::string known_algorithms(Library library);
 
-// Whether the library can be told of tensors of the format: of float images in nchw, and cuDNN of those in nhwc4 and
-// nhwc8 as well.
-bool can_call_on(Library library, const TensorFormat& format);
+// Whether libraries can be told of tensors of the format: of float images in nchw, and of those in nhwc4 and nhwc8.
+bool can_call_on(const TensorFormat& format);
 // The format that all tensors of a kernel with a call have.
 TensorFormat called_format(const KernelForm& form);
 
 // All faults, each a sentence; empty where the library can be asked to compute the layer on tensors of this form, all
 // of one format, with no epilogue but bias, residual and relu. cuDNN pads both sides alike; cuBLASLt knows no filters
-// but 1x1 without stride, padding and groups, and not bias and residual in one product unless images have one pixel.
+// but 1x1 without stride, padding and groups, and not bias and residual in one product unless images have one pixel or
+// channels are last.
 // Where channels are last, those of a group are whole places.
 std::vector<std::string> verify(const LibraryCall& call, const ConvShape& shape, const KernelForm& form);
 // Whether there are none that the layer itself is to blame for.
-bool can_call(Library library, const ConvShape& shape);
+bool can_call(Library library, const ConvShape& shape, const TensorFormat& format);
 
 // The form of a kernel whose own code has `form`: its tensors begin where the call wants them to.
 KernelForm form_with_call(KernelForm form, const LibraryCall& call);

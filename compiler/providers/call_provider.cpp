@@ -43,10 +43,10 @@ const Provider& own_provider(const std::string& layer, const std::string& provid
 }
 
 // All tensors are of one format, which the library knows.
-bool can_call_on_tensors(Library library, const Task& task) {
+bool can_call_on_tensors(const Task& task) {
   const TensorFormat format = task.writes.format();
   const auto is_alike = [&](const KernelTensor& tensor) { return tensor.format() == format && tensor.runs == 1; };
-  return can_call_on(library, format) && is_alike(task.writes) && std::ranges::all_of(task.reads, is_alike);
+  return can_call_on(format) && is_alike(task.writes) && std::ranges::all_of(task.reads, is_alike);
 }
 
 // Biases become elements as well, and may not become infinite.
@@ -122,9 +122,9 @@ bool is_called_convolution(const Task& task) {
 }
 
 bool CallProvider::can_do(const Task& task) const {
-  if (!is_for(task) || !can_call_on_tensors(library_, task) || !can_hold_biases(task)) return false;
+  if (!is_for(task) || !can_call_on_tensors(task) || !can_hold_biases(task)) return false;
   const ConvShape shape = called_shape(task);
-  return verify(shape).empty() && can_call(library_, shape) && !own_providers(task).empty();
+  return verify(shape).empty() && can_call(library_, shape, task.writes.format()) && !own_providers(task).empty();
 }
 
 void CallProvider::check_choices(const std::string& plan) const { (void)parse_call_choices(library_, plan); }

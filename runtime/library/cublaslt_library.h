@@ -1,5 +1,5 @@
-// cuBLASLt as a table of functions, filled by dlopen. Only the functions and numbers that a product of float matrices
-// needs, declared here, so that nothing of CUDA is needed to build.
+// cuBLASLt as a table of functions, filled by dlopen. Only the functions and numbers that products of matrices of
+// floats or halves need, declared here, so that nothing of CUDA is needed to build.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ using CublasltObject = void*;
 using CublasltStatus = int;
 
 inline constexpr CublasltStatus kCublasltSuccess = 0;  // CUBLAS_STATUS_SUCCESS
-inline constexpr int kCublasltFloat = 0;               // CUDA_R_32F
+// CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF
+inline constexpr int kCublasltFloat = 0, kCublasltHalf = 2, kCublasltBfloat16 = 14;
 // What products are computed in, sums being FP32 in both: CUBLAS_COMPUTE_32F has no tensor cores,
 // CUBLAS_COMPUTE_32F_FAST_TF32 may round factors to TF32.
 enum class CublasltCompute { fp32 = 68, tf32 = 77 };

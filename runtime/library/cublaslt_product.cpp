@@ -45,13 +45,17 @@ class CublasltDescriptor {
   Set set_;
 };
 
+int matrix_type(ElementType element) {
+  return element == ElementType::f32 ? kCublasltFloat : element == ElementType::f16 ? kCublasltHalf : kCublasltBfloat16;
+}
+
 class MatrixDescriptor : public CublasltDescriptor {
  public:
-  MatrixDescriptor(const CublasltTable& table, const CublasltMatrix& matrix, int products)
+  MatrixDescriptor(const CublasltTable& table, const CublasltMatrix& matrix, int products, ElementType element)
       : CublasltDescriptor(
             table, "cublasLtMatrixLayout",
             [&](CublasltObject* object) {
-              return table.create_matrix(object, kCublasltFloat, static_cast<std::uint64_t>(matrix.rows),
+              return table.create_matrix(object, matrix_type(element), static_cast<std::uint64_t>(matrix.rows),
                                          static_cast<std::uint64_t>(matrix.cols), matrix.column_pitch);
             },
             table.destroy_matrix, table.set_matrix) {
@@ -100,16 +104,18 @@ class CublasltLaunch : public LibraryLaunch {
                  int batch)
       : handle_(std::move(handle)),
         algorithm_(std::get<ProductAlgorithm>(kernel.call->algorithm)),
-        problem_(product_of(kernel.called_shape(), batch,
+        format_(called_format(kernel.form)),
+        problem_(product_of(filled_shape(kernel.called_shape(), format_), batch,
                             {.input = image_pitch(kernel.form, TensorRole::input),
                              .residual = image_pitch(kernel.form, TensorRole::residual),
-                             .output = image_pitch(kernel.form, TensorRole::output)})),
+                             .output = image_pitch(kernel.form, TensorRole::output)},
+                            format_)),
         weights_(weights),
         product_(table(), problem_, kernel.call->factors, weights.bias),
-        a_(table(), problem_.a, problem_.products),
-        b_(table(), problem_.b, problem_.products),
-        c_(table(), problem_.c, problem_.products),
-        d_(table(), problem_.d, problem_.products) {
+        a_(matrix(problem_.a)),
+        b_(matrix(problem_.b)),
+        c_(matrix(problem_.c)),
+        d_(matrix(problem_.d)) {
     choose(*kernel.call);
   }
 
@@ -137,6 +143,7 @@ class CublasltLaunch : public LibraryLaunch {
 
  private:
   const CublasltTable& table() const { return handle_->table(); }
+  MatrixDescriptor matrix(const CublasltMatrix& of) const { return {table(), of, problem_.products, format_.element}; }
 
   void choose(const LibraryCall& call) {
     const PreferenceDescriptor preference(table(), problem_, call);
@@ -161,6 +168,7 @@ class CublasltLaunch : public LibraryLaunch {
 
   std::shared_ptr<const CublasltHandle> handle_;
   ProductAlgorithm algorithm_;
+  TensorFormat format_;
   CublasltProblem problem_;
   CallWeights weights_;
   ProductDescriptor product_;
@@ -190,20 +198,23 @@ std::shared_ptr<const LibraryLaunch> CublasltHandle::launch(const Kernel& kernel
 
 // ---- products
 
-CublasltProblem product_of(const ConvShape& shape, int batch, const ImagePitches& pitches) {
+CublasltProblem product_of(const ConvShape& shape, int batch, const ImagePitches& pitches, const TensorFormat& format) {
   const std::int64_t inputs = shape.in_channels, outputs = shape.out_channels;
   const std::int64_t pixels = std::int64_t{shape.in_h} * shape.in_w;
   const Epilogue& epilogue = shape.epilogue;
   CublasltProblem problem;
   problem.relu = is_relu(epilogue.function);
   if (epilogue.residual) problem.added = CublasltProblem::Added::residual;
-  if (pixels == 1) {
+  const bool are_last = has_channels_last(format.layout);
+  if (pixels == 1 || are_last) {
+    const std::int64_t columns = batch * pixels;
+    const auto pitch = [&](std::int64_t channels, std::int64_t of_images) { return are_last ? channels : of_images; };
     problem.a_is_weights = true;
     problem.adds_bias = epilogue.bias;
     problem.a = {.rows = inputs, .cols = outputs, .column_pitch = inputs};
-    problem.b = {.rows = inputs, .cols = batch, .column_pitch = pitches.input};
-    problem.c = problem.d = {.rows = outputs, .cols = batch, .column_pitch = pitches.output};
-    if (epilogue.residual) problem.c.column_pitch = pitches.residual;
+    problem.b = {.rows = inputs, .cols = columns, .column_pitch = pitch(inputs, pitches.input)};
+    problem.c = problem.d = {.rows = outputs, .cols = columns, .column_pitch = pitch(outputs, pitches.output)};
+    if (epilogue.residual) problem.c.column_pitch = pitch(outputs, pitches.residual);
     return problem;
   }
   problem.products = batch;

@@ -6,6 +6,7 @@
 //   images of one pixel, as of fully connected layers: rows of D are output features and columns images. A is the
 //     weights, transposed, and B the input. The bias runs along a column, which is what the library's epilogue adds;
 //     the residual is C.
+//   images whose channels are last, which follow each other: the same, with a column for each pixel of each.
 //   other images: a product for each image. Rows of D are pixels and columns output channels; A is the input and B the
 //     weights. The bias of a channel is the same along a whole column, which no epilogue adds: it is C, a matrix that
 //     all images share, or C is the residual.
@@ -18,6 +19,7 @@
 
 #include "ir/conv_layer.h"
 #include "ir/factor_type.h"
+#include "ir/tensor_layout.h"
 #include "runtime/device_state.h"
 #include "runtime/library/cublaslt_library.h"
 #include "runtime/library/library_handle.h"
@@ -75,6 +77,8 @@ struct CublasltProblem {
 struct ImagePitches {
   std::int64_t input = 0, residual = 0, output = 0;
 };
-CublasltProblem product_of(const ConvShape& shape, int batch, const ImagePitches& pitches);
+// `shape`: with the channels that fill up places (filled_shape()), where they are last.
+CublasltProblem product_of(const ConvShape& shape, int batch, const ImagePitches& pitches,
+                           const TensorFormat& format = {});
 
 }  // namespace burin

@@ -224,7 +224,17 @@ TEST_CASE("library_call: on tensors whose channels are last, of one format, and 
   CHECK_THAT(fault({}, floats, {}), Contains("its input is f32 nhwc4 and its output f32 nchw"));
   CHECK_THAT(fault({.factors = FactorType::f16}, halves, {ElementType::f16, TensorLayout::nchw8}),
              Contains("its output is not images of floats in nchw or nhwc4, or of halves in nhwc8"));
-  CHECK_THAT(fault({.algorithm = ProductAlgorithm::heuristic_0}, floats, floats), Contains("not float images in nchw"));
+  const auto pointwise = [](ConvShape& shape) {
+    shape.kernel_h = shape.kernel_w = 1;
+    shape.pad = {};
+  };
+  const LibraryCall product = {.algorithm = ProductAlgorithm::heuristic_0};
+  const LibraryCall of_halves = {.algorithm = ProductAlgorithm::heuristic_0, .factors = FactorType::f16};
+  CHECK(fault(product, floats, floats, pointwise) == "");
+  CHECK(fault(of_halves, halves, halves, pointwise) == "");
+  CHECK_THAT(fault(product, floats, floats), Contains("a matrix product is 1x1"));
+  CHECK_THAT(fault(product, halves, halves, pointwise), Contains("a library's call on f16 nhwc8 has fp16"));
+  CHECK_THAT(fault(product, floats, {}, pointwise), Contains("its input is f32 nhwc4 and its output f32 nchw"));
   CHECK_THAT(fault({.factors = FactorType::f16}, halves, halves, [](ConvShape& shape) { shape.groups = 2; }),
              Contains("2 groups have channels that are no multiples of 8"));
   CHECK_THAT(fault({.algorithm = ConvolutionAlgorithm::engine_1}, {}, {}),
@@ -235,6 +245,13 @@ TEST_CASE("library_call: on tensors whose channels are last, of one format, and 
   CHECK(filled_shape(shape, halves).in_channels == 8);
   CHECK(filled_shape(shape, floats).out_channels == 8);
   CHECK(library_bytes({.factors = FactorType::f16}, shape, halves) == 2 * (8 * 8 * 9 + 8));
+  // A product has the bias of a channel once where channels are last, else for each pixel, and none where there is
+  // none.
+  CHECK(bias_elements(of_halves, shape, halves) == 8);
+  CHECK(bias_elements(product, shape, {}) == shape.conv_elements());
+  shape.epilogue.bias = false;
+  CHECK(bias_elements(of_halves, shape, halves) == 0);
+  shape.epilogue.bias = true;
   shape.in_channels = shape.out_channels = 1;
   shape.kernel_w = 1;
   const ConvLayer layer = {.name = "l", .shape = shape, .weights = {1, 2, 3}, .bias = {4}};

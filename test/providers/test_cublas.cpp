@@ -98,6 +98,38 @@ TEST_CASE("cublas: convolutions that are no products of matrices") {
   CHECK_FALSE(conv_cublas().can_do(task));
 }
 
+TEST_CASE("cublas: tensors whose channels are last, bias and residual in one product") {
+  ConvShape shape;
+  shape.in_channels = 8;
+  shape.out_channels = 12;
+  shape.in_h = shape.in_w = 6;
+  shape.epilogue = {.bias = true, .residual = true, .function = function_of(Activation::relu)};
+  const ConvLayer layer = make_layer("called", shape, 0.4, 3);
+  const auto candidates = [&](const TensorFormat& format, Precision precision) {
+    OperatorCase edge{
+        .name = layer.name, .kind = Convolution{}, .inputs = {}, .layer = layer, .from = format, .to = format};
+    const Network network = network_of(edge);
+    Task task = task_of(network, network.operators.back(), {});
+    task.precision = is_half(precision) ? precision : Precision::fp32;
+    task.factors = factors_of(precision);
+    return conv_cublas().propose(task, {.count = 16});
+  };
+  for (const auto& [format, precision] :
+       {std::pair(TensorFormat{ElementType::f16, TensorLayout::nhwc8}, Precision::fp16),
+        {TensorFormat{ElementType::bf16, TensorLayout::nhwc8}, Precision::bf16},
+        {TensorFormat{ElementType::f32, TensorLayout::nhwc4}, Precision::tf32}}) {
+    INFO(to_string(format));
+    const std::vector<Candidate> found = candidates(format, precision);
+    REQUIRE(found.size() == 4);
+    const LibraryPlan plan = parse_library_plan(found.front().plan);
+    CHECK(plan.call.factors == factors_of(precision));
+    CHECK(plan.call.alignment == 16);
+    CHECK(plan.provider == "conv_warpgroup_rows");
+  }
+  CHECK(candidates({}, Precision::tf32).empty());  // a product of plain images adds one tensor
+  CHECK(candidates({ElementType::f16, TensorLayout::nchw8}, Precision::fp16).empty());
+}
+
 TEST_CASE("cublas: fully connected layers that it is not called for") {
   CHECK(briefs(linear_cublas(), features_network([](Linear& linear) { linear.bias.clear(); })).size() == 4);
   CHECK(briefs(linear_cublas(), features_network([](Linear& linear) { linear.function.reset(); })).size() == 4);

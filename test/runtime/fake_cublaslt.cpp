@@ -14,7 +14,7 @@ FakeCublasltState state;
 
 #ifndef FAKE_CUBLASLT_INCOMPLETE
 constexpr int kSuccess = 0, kInvalidValue = 7, kExecutionFailed = 13, kNotSupported = 15;
-constexpr int kFloat = 0;  // CUDA_R_32F
+constexpr int kFloat = 0, kHalf = 2, kBfloat16 = 14;  // CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF
 constexpr int kTransA = 3, kEpilogue = 7, kBiasPointer = 8;
 constexpr int kBatchCount = 5, kStridedBatchOffset = 6;
 constexpr int kMaxWorkspaceBytes = 1, kMinAlignmentA = 5, kMinAlignmentD = 8;
@@ -25,7 +25,7 @@ struct Product {
   int compute = 0;
   std::int32_t transpose_a = 0;
   std::uint32_t epilogue = 1;
-  const float* bias = nullptr;
+  const void* bias = nullptr;
 };
 struct Preference {
   std::uint64_t workspace_bytes = 0;
@@ -84,26 +84,35 @@ bool fit(const Product& product, const FakeCublasltMatrix& a, const FakeCublaslt
   const auto rows = transposed ? a.cols : a.rows, depth = transposed ? a.rows : a.cols;
   for (const FakeCublasltMatrix* matrix : {&a, &b, &c, &d}) {
     if (matrix->column_pitch < static_cast<std::int64_t>(matrix->rows) || matrix->products != d.products) return false;
+    if (matrix->type != d.type) return false;
   }
   return rows == d.rows && depth == b.rows && b.cols == d.cols && c.rows == d.rows && c.cols == d.cols &&
          (d.products == 1 || d.batch_stride > 0);
 }
 
 struct Factors {
-  const float *a, *b, *c;
-  float* d;
+  const void *a, *b, *c;
+  void* d;
   float alpha, beta;
 };
+
+burin::ElementType element_of(int type) {
+  return type == kFloat ? burin::ElementType::f32 : type == kHalf ? burin::ElementType::f16 : burin::ElementType::bf16;
+}
 
 void multiply(const Product& product, const FakeCublasltMatrix& a, const FakeCublasltMatrix& b,
               const FakeCublasltMatrix& c, const FakeCublasltMatrix& d, const Factors& of) {
   const bool transposed = product.transpose_a == 1;
+  const burin::ElementType element = element_of(d.type);
   for (std::int32_t i = 0; i < d.products; ++i)
     for (std::uint64_t col = 0; col < d.cols; ++col)
       for (std::uint64_t row = 0; row < d.rows; ++row) {
-        const auto value = [&](const float* from, const FakeCublasltMatrix& matrix, std::uint64_t r, std::uint64_t k) {
-          return static_cast<double>(from[i * matrix.batch_stride + static_cast<std::int64_t>(k) * matrix.column_pitch +
-                                          static_cast<std::int64_t>(r)]);
+        const auto place = [&](const FakeCublasltMatrix& matrix, std::uint64_t r, std::uint64_t k) {
+          return i * matrix.batch_stride + static_cast<std::int64_t>(k) * matrix.column_pitch +
+                 static_cast<std::int64_t>(r);
+        };
+        const auto value = [&](const void* from, const FakeCublasltMatrix& matrix, std::uint64_t r, std::uint64_t k) {
+          return static_cast<double>(burin_test::load_element(element, from, place(matrix, r, k)));
         };
         double sum = 0;
         for (std::uint64_t k = 0; k < b.rows; ++k) {
@@ -111,10 +120,11 @@ void multiply(const Product& product, const FakeCublasltMatrix& a, const FakeCub
         }
         sum *= of.alpha;
         if (of.beta != 0) sum += of.beta * value(of.c, c, row, col);
-        if ((product.epilogue & kBias) != 0) sum += product.bias[row];
+        if ((product.epilogue & kBias) != 0) {
+          sum += burin_test::load_element(element, product.bias, static_cast<std::ptrdiff_t>(row));
+        }
         if ((product.epilogue & kRelu) != 0 && sum < 0) sum = 0;
-        of.d[i * d.batch_stride + static_cast<std::int64_t>(col) * d.column_pitch + static_cast<std::int64_t>(row)] =
-            static_cast<float>(sum);
+        burin_test::store_element(element, of.d, place(d, row, col), static_cast<float>(sum));
       }
 }
 #endif
@@ -153,8 +163,8 @@ int cublasLtMatmulDescSetAttribute(void* object, int attribute, const void* valu
   }
 }
 int cublasLtMatrixLayoutCreate(void** matrix, int type, std::uint64_t rows, std::uint64_t cols, std::int64_t pitch) {
-  if (type != kFloat) return kNotSupported;
-  return create<FakeCublasltMatrix>(matrix, {.rows = rows, .cols = cols, .column_pitch = pitch});
+  if (type != kFloat && type != kHalf && type != kBfloat16) return kNotSupported;
+  return create<FakeCublasltMatrix>(matrix, {.type = type, .rows = rows, .cols = cols, .column_pitch = pitch});
 }
 int cublasLtMatrixLayoutDestroy(void* matrix) { return destroy<FakeCublasltMatrix>(matrix); }
 int cublasLtMatrixLayoutSetAttribute(void* object, int attribute, const void* value, std::size_t bytes) {
@@ -229,8 +239,7 @@ int cublasLtMatmul(void*, void* product_object, const void* alpha, const void* a
   state.b = at<FakeCublasltMatrix>(b_matrix);
   state.c = at<FakeCublasltMatrix>(c_matrix);
   state.d = at<FakeCublasltMatrix>(d_matrix);
-  const Factors factors{static_cast<const float*>(a), static_cast<const float*>(b),      static_cast<const float*>(c),
-                        static_cast<float*>(d),       *static_cast<const float*>(alpha), state.beta};
+  const Factors factors{a, b, c, d, *static_cast<const float*>(alpha), state.beta};
   // Descriptors may be gone, or others, when it runs.
   burin_test::enqueue_call(*stream, wanted.launches,
                            [product, factors, am = state.a, bm = state.b, cm = state.c, dm = state.d] {

@@ -1,5 +1,5 @@
 // A cuBLASLt that takes as long as a test says, on the clock of the fake driver, and multiplies on the host, when the
-// stream or the graph runs: float matrices, column by column, as its descriptors say.
+// stream or the graph runs: matrices of floats or halves, column by column, as its descriptors say.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 namespace burin_test {
 
 struct FakeCublasltMatrix {
+  int type = 0;  // a cudaDataType
   std::uint64_t rows = 0, cols = 0;
   std::int64_t column_pitch = 0, batch_stride = 0;
   std::int32_t products = 1;

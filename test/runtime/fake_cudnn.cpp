@@ -84,15 +84,10 @@ burin::ElementType element_of(int type) {
   return type == kFloat ? burin::ElementType::f32 : type == kHalf ? burin::ElementType::f16 : burin::ElementType::bf16;
 }
 float load_value(const void* tensor, int type, std::ptrdiff_t at) {
-  if (type == kFloat) return static_cast<const float*>(tensor)[at];
-  return burin::from_half(element_of(type), static_cast<const std::uint16_t*>(tensor)[at]);
+  return burin_test::load_element(element_of(type), tensor, at);
 }
 void store_value(void* tensor, int type, std::ptrdiff_t at, float value) {
-  if (type == kFloat) {
-    static_cast<float*>(tensor)[at] = value;
-  } else {
-    static_cast<std::uint16_t*>(tensor)[at] = burin::to_half(element_of(type), value);
-  }
+  burin_test::store_element(element_of(type), tensor, at, value);
 }
 
 // What a call was told and given.

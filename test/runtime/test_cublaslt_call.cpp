@@ -147,6 +147,55 @@ TEST_CASE("cublaslt_call: each layer that can be called is computed, in a graph 
   }
 }
 
+TEST_CASE("cublaslt_call: of images whose channels are last all pixels are one product, with bias and residual") {
+  struct Case {
+    TensorFormat format;
+    FactorType factors;
+    int type, compute;
+  };
+  const Case cases[] = {{{ElementType::f32, TensorLayout::nhwc4}, FactorType::f32, 0, kComputeFp32},
+                        {{ElementType::f32, TensorLayout::nhwc4}, FactorType::tf32, 0, kComputeTf32},
+                        {{ElementType::f16, TensorLayout::nhwc8}, FactorType::f16, 2, kComputeFp32},
+                        {{ElementType::bf16, TensorLayout::nhwc8}, FactorType::bf16, 14, kComputeFp32}};
+  for (const Case& one : cases) {
+    for (const bool are_filled : {false, true}) {
+      for (const Epilogue& epilogue : {Epilogue{.bias = true, .residual = true, .function = kRelu}, Epilogue{},
+                                       Epilogue{.residual = true}, Epilogue{.bias = true}}) {
+        INFO(to_string(one.format) << ", filled " << are_filled << ", bias " << epilogue.bias << ", residual "
+                                   << epilogue.residual);
+        FakeCublasltState& library = fresh_cublaslt();
+        FakeDriver fake;
+        LibraryCall call = kFirst;
+        call.factors = one.factors;
+        const EditCalled edit = [&](Kernel& kernel, TemplatePlan& own) {
+          pointwise(epilogue)(kernel, own);
+          if (are_filled) {  // 5 input and 11 output channels lie in whole places
+            kernel.layer->shape.in_channels = 5;
+            kernel.layer->shape.out_channels = 11;
+            own.input() = burin_test::image_tensor(TensorRole::input, 5, 14, 14);
+            own.output() = burin_test::image_tensor(TensorRole::output, 11, 14, 14);
+            if (epilogue.residual) own.residual() = burin_test::image_tensor(TensorRole::residual, 11, 14, 14);
+          }
+          burin_test::in_format(one.format)(kernel, own);
+        };
+        const CalledSample of = called_sample(call, edit);
+        CHECK(verify(*of.package) == std::vector<std::string>{});
+        const BoundCall bound = bind_called(fake, of, with_cublaslt(LibraryUse::required));
+        CHECK(bound.call == "cuBLASLt 13.0.2 HEURISTIC_0");
+        CHECK(library.compute == one.compute);
+        CHECK(library.transposed);
+        CHECK(library.d.type == one.type);
+        CHECK(library.d.products == 1);
+        CHECK(library.d.cols == 4U * 14 * 14);
+        CHECK(library.beta == (epilogue.residual ? 1 : 0));
+        CHECK(((library.epilogue & kBiasEnd) != 0) == epilogue.bias);
+        check_told(library);
+        CHECK(fake.live().empty());
+      }
+    }
+  }
+}
+
 TEST_CASE("cublaslt_call: matrices of images that are slices of larger tensors") {
   ConvShape shape;
   shape.in_channels = 3;
