@@ -32,28 +32,38 @@ class GraphTimer {
              const NetworkTimer& time)
       : network_(network), progress_(progress), time_(time) {}
 
-  // The number of the fastest, which is the first, what the models say, unless another is faster by a hundredth. Adds
-  // a note.
+  // The number of the fastest, which is the first, what the models say, unless another is faster by a hundredth, or the
+  // first has no kernels, as within a limit of memory. Adds a note.
   std::size_t fastest(int batch, const std::vector<Variant>& variants, std::vector<std::string>& notes) const {
+    std::vector<std::size_t> there;
+    std::vector<TimedProgram> programs;
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      try {
+        programs.push_back(compiled(variants[i].options));
+        there.push_back(i);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::unsupported) throw;
+        notes.push_back(
+            fmt::format("batch {}: the network was not timed {}: {}", batch, variants[i].name, error.what()));
+      }
+    }
+    if (there.size() < 2) return there.empty() ? 0 : there.front();
     try {
-      std::vector<TimedProgram> programs;
-      programs.reserve(variants.size());
-      for (const Variant& variant : variants) programs.push_back(compiled(variant.options));
       const std::vector<double> us = time_(programs, kTurnsOfGraphs);
       const auto least = static_cast<std::size_t>(std::ranges::min_element(us) - us.begin());
       const std::size_t best = us.at(least) < kWorthChanging * us.at(0) ? least : 0;
       std::vector<std::string> texts;
-      for (std::size_t i = 0; i < variants.size(); ++i) {
-        texts.push_back(
-            fmt::format("{:.1f} us {}{}", us.at(i), variants[i].name, i == best && i > 0 ? ", as it is packed" : ""));
+      for (std::size_t i = 0; i < us.size(); ++i) {
+        texts.push_back(fmt::format("{:.1f} us {}{}", us.at(i), variants[there[i]].name,
+                                    i == best && there[i] > 0 ? ", as it is packed" : ""));
       }
       notes.push_back(fmt::format("batch {}: the network takes {}", batch, fmt::join(texts, ", ")));
-      return best;
+      return there[best];
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::device && error.kind() != ErrorKind::unsupported) throw;
       notes.push_back(
           fmt::format("batch {}: the network was not timed {}: {}", batch, variants.back().name, error.what()));
-      return 0;
+      return there.front();
     }
   }
 
@@ -116,7 +126,8 @@ std::vector<Variant> in_each_format(const Network& network, const CompileOptions
 
 // Whether a network is compiled in several ways, each of its batch sizes by itself.
 bool may_be_timed(const Network& network, const CompileOptions& options) {
-  return !network.separate && options.asked_batches.empty() && !options.chooses_together() && options.makes_package();
+  return !network.separate && options.asked_batches.empty() && options.objective == Objective::time &&
+         options.makes_package();
 }
 
 CompileOptions of_batch_alone(const CompileOptions& options, int batch) {

@@ -8,13 +8,16 @@
 #include <set>
 #include <string>
 
+#include "compiler/assemble/assemble.h"
 #include "compiler/choose/choose.h"
+#include "compiler/compile.h"
 #include "compiler/program_graphs.h"
 #include "compiler/program_tasks.h"
 #include "ir/error.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/ir/small_network.h"
+#include "test/skip.h"
 #include "test/thrown.h"
 
 using namespace burin;
@@ -321,6 +324,41 @@ TEST_CASE("formats: those that measured times of layers lead to are taken where 
   options.tuned = tuned_in_two_formats(options, 1, 100);  // as they lie already
   CHECK(time_measured_formats(two_layers(), options, {}, never).notes.empty());
   options.tuned = tuned_in_two_formats(options, 100, 1);
-  options.memory_limit = 1 << 30;  // kernels are chosen together
+  options.objective = Objective::memory;  // how long it takes does not decide
   CHECK(time_measured_formats(two_layers(), options, {}, never).notes.empty());
+  CHECK(time_graphs(two_layers(), options, rules_for({}), {}, never).notes.empty());
+}
+
+TEST_CASE("formats: within a limit of memory those are taken in which the network keeps it") {
+  if (find_assembler().kind == AssemblerInfo::Kind::none) BURIN_SKIP("no assembler");
+  CompileOptions options = of_eight();
+  options.libraries = false;
+  const auto bytes_of = [&](FormatRule rule) {
+    CompileOptions ruled = options;
+    ruled.format_rules[8] = rule;
+    ruled.objective = Objective::memory;
+    return compile_network(two_layers(), ruled, {}).choice->bytes;
+  };
+  const std::int64_t usual = bytes_of(FormatRule::usual), careful = bytes_of(FormatRule::careful);
+  INFO(usual << " and " << careful);
+  REQUIRE(usual != careful);
+  const bool usual_is_less = usual < careful;
+  int timed = 0;
+  const auto time = [&](std::span<const TimedProgram> programs, int) {
+    ++timed;
+    std::vector<double> us(programs.size(), 10.0);
+    us.back() = 8.0;
+    return us;
+  };
+  options.memory_limit = 2 * std::max(usual, careful);
+  const TimedGraphs both = time_graphs(two_layers(), options, {FormatRule::careful}, {}, time);
+  CHECK(timed == 1);
+  CHECK(both.formats.contains(8));
+  options.memory_limit = (usual + careful) / 2;
+  const TimedGraphs one = time_graphs(two_layers(), options, {FormatRule::careful}, {}, time);
+  CHECK(timed == 1);
+  INFO(fmt::format("{}", fmt::join(one.notes, "\n")));
+  REQUIRE(one.notes.size() == 1);
+  CHECK_THAT(one.notes[0], Contains("the network was not timed with"));
+  CHECK(one.formats.contains(8) == !usual_is_less);
 }
