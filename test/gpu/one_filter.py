@@ -13,8 +13,11 @@ for each share of zeros and each of --kernels: with all weights, which are dense
 `burin bench --baseline cudnn` measures both in one run: cuDNN's best FP32 algorithm in either layout; of a layer with a pool its
 convolution with bias and ReLU in one call, and its pool. The ratio is cuDNN's time over burin's.
 
+The kind `ecr` is the published method itself, written anew (ecr.py): with random zeros, behind another kind of --kernels, whose
+times of cuDNN it is compared with.
+
 A network that fails has its fault in its row, and the others go on; --continue leaves out rows that --json has. The exit code is
-1 where one failed. Needs onnx and numpy.
+1 where one failed. Needs onnx and numpy, and for `ecr` torch, cupy and nvcc.
 """
 import argparse
 import json
@@ -22,8 +25,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import ecr
 import measured_rows
 from measured_rows import UNKNOWN, Failure, call, geometric_mean, microseconds, ratio_text, save
+
+
+PUBLISHED = "ecr"  # a kind of kernels that is not burin's
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,18 @@ def rows_of(document, layers):
     return rows
 
 
+def published_rows(options, network, zeros, known):
+    """Those of the published kernels, beside cuDNN's times that `known` rows of the same network and zeros have."""
+    if options.gpu is None:
+        options.gpu = ecr.Gpu()
+    calls = {(row["layer"], row["batch"]): row for row in known if not row["fault"] and row["pool"] == row["pool_is_fused"]}
+    rows = ecr.rows_of(NETWORKS[network], [int(batch) for batch in options.batch.split(",")], float(zeros), options.gpu)
+    for row in rows:
+        beside = calls.get((row["layer"], row["batch"]), {})
+        row.update(cudnn_us=beside.get("cudnn_us"), cudnn_calls=beside.get("cudnn_calls", "not measured"))
+    return rows
+
+
 def ratio(row):
     return row["cudnn_us"] / row["us"] if not row["fault"] and row["cudnn_us"] else None
 
@@ -159,7 +178,12 @@ def run_all(options, document):
                 if tuple(about.values()) in done:
                     continue
                 try:
-                    rows = [{**about, **row, "fault": ""} for row in measure(options, network, zeros, kernels)]
+                    if kernels == PUBLISHED:
+                        known = [row for row in document["rows"] if (row["network"], row["zeros"]) == (network, zeros)]
+                        made = published_rows(options, network, zeros, known)
+                    else:
+                        made = measure(options, network, zeros, kernels)
+                    rows = [{**about, **row, "fault": ""} for row in made]
                 except Failure as failure:
                     rows = [{**about, "fault": str(failure)}]
                 document["rows"] += rows
@@ -185,7 +209,7 @@ def parse_arguments(arguments=None):
                         help="shares of the inputs' values (default 0.5,0.7,0.8,0.9)")
     parser.add_argument("--pattern", default="random", help="random (default), channels or blobs")
     parser.add_argument("--kernels", type=listed(str), default=["auto", "zero_skip"], metavar="LIST",
-                        help="kinds of kernels, each for all layers (default auto,zero_skip)")
+                        help="kinds of kernels, each for all layers, and ecr, the published ones (default auto,zero_skip)")
     parser.add_argument("--batch", default="1", metavar="LIST", help="default 1")
     parser.add_argument("--arch", default="native", help="default native")
     parser.add_argument("--device", default="cuda", help="default cuda")
@@ -198,7 +222,10 @@ def parse_arguments(arguments=None):
     for network in options.networks:
         if network not in NETWORKS:
             parser.error(f"--networks: '{network}' is none of {', '.join(NETWORKS)}")
+    if PUBLISHED in options.kernels and (options.pattern != "random" or options.kernels[0] == PUBLISHED):
+        parser.error("--kernels: ecr goes with random zeros, behind another kind")
     measured_rows.check_resuming(parser, options)
+    options.gpu = None  # of the published kernels, when they are asked for
     return options
 
 
