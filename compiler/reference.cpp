@@ -519,7 +519,7 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
       if (*factors == FactorType::f32) *factors = kernel.call->factors;
     }
     arithmetic.reach = may_transform(kernel.call->algorithm) ? NonFiniteReach::image : NonFiniteReach::window;
-    arithmetic.relu_drops_nan = is_engine(kernel.call->algorithm);
+    arithmetic.relu_drops_nan = true;  // as cuBLASLt's does, and some of cuDNN's
   }
   if (arithmetic.precision != Precision::fp16x2) return arithmetic;
   try {

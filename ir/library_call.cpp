@@ -149,17 +149,12 @@ bool is_relu(const std::optional<Elementwise>& function) {
   return function && function->function == ElementFunction::relu;
 }
 
-bool is_engine(const CallAlgorithm& algorithm) {
-  const auto* convolution = std::get_if<ConvolutionAlgorithm>(&algorithm);
-  return convolution != nullptr && engine_number(*convolution);
-}
-
 bool may_transform(const CallAlgorithm& algorithm) {
   const auto* convolution = std::get_if<ConvolutionAlgorithm>(&algorithm);
   if (convolution == nullptr) return false;
   using enum ConvolutionAlgorithm;
   constexpr std::array kTransforming = {fft, fft_tiling, winograd, winograd_nonfused};
-  return is_engine(algorithm) || std::ranges::find(kTransforming, *convolution) != kTransforming.end();
+  return engine_number(*convolution) || std::ranges::find(kTransforming, *convolution) != kTransforming.end();
 }
 
 std::string_view to_string(const CallAlgorithm& algorithm) {

@@ -93,9 +93,8 @@ struct LibraryCall {
   bool operator==(const LibraryCall&) const = default;
 };
 
-// Whether it is one of the graph API's engines, whose ReLU may make 0 of NaN.
-bool is_engine(const CallAlgorithm& algorithm);
-// Whether it is known to transform inputs before they are multiplied, as Winograd's does, or an engine, which may.
+// Whether it is known to transform inputs before they are multiplied, as Winograd's does, or one of the graph API's
+// engines, which may.
 bool may_transform(const CallAlgorithm& algorithm);
 
 // "winograd", "heuristic_0".

@@ -178,6 +178,18 @@ TEST_CASE("a_kernel_is_judged_by_its_precision") {
   }
 }
 
+TEST_CASE("what_the_relu_of_a_call_makes_of_nan_is_the_librarys") {
+  Kernel kernel = package_for(small_layer("conv"), Precision::fp32).manifest.kernels.front();
+  CHECK_FALSE(arithmetic_of(kernel).relu_drops_nan);
+  for (const CallAlgorithm& algorithm :
+       {CallAlgorithm(ProductAlgorithm::heuristic_1), CallAlgorithm(ConvolutionAlgorithm::implicit_precomp_gemm),
+        CallAlgorithm(ConvolutionAlgorithm::engine_2), CallAlgorithm(ConvolutionAlgorithm::winograd)}) {
+    kernel.call = LibraryCall{.algorithm = algorithm};
+    CHECK(arithmetic_of(kernel).relu_drops_nan);
+    CHECK(arithmetic_of(kernel).reach == (may_transform(algorithm) ? NonFiniteReach::image : NonFiniteReach::window));
+  }
+}
+
 TEST_CASE("a_plan_that_cannot_be_read_is_bad_input_where_the_tolerance_depends_on_it") {
   Kernel kernel = package_for(small_layer("conv"), Precision::fp16x2).manifest.kernels.front();
   CHECK(arithmetic_of(kernel).promote_every == 12);
