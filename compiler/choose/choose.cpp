@@ -200,7 +200,8 @@ double pool_alone_us(const ConvShape& pooled, const TensorFormat& format, int ba
   return best_us(quick_candidates(task));
 }
 
-// One kernel may take so much of what the two take: estimates are off by some percent.
+// One kernel may take so much of what the two take, where several providers' models say it: estimates are off by some
+// percent.
 constexpr double kPoolGain = 0.95;
 
 // What a layer and the pool behind it take, as one kernel and as two, in the formats in which a network has them.
@@ -217,10 +218,10 @@ class PoolTimes {
     const Task alone = task_of(layer_, batch), together = task_of(pooled_, batch);
     const double pool_us = pool_alone_us(pooled_.shape, alone.writes.format(), batch, options_);
     if (!alone.writes.format().is_plain()) {
-      // Nobody pools in this format, or those who do so compute the layer alone as well.
-      return together.writes.format() != alone.writes.format() ||
-             estimated_us(together, options_) + conversion_behind_us(together, alone) >=
-                 kPoolGain * (estimated_us(alone, options_) + pool_us);
+      if (together.writes.format() != alone.writes.format()) return true;   // nobody pools in this format
+      const double gain = quick_candidates(alone).empty() ? 1 : kPoolGain;  // baked code alone knows pairs
+      return estimated_us(together, options_) + conversion_behind_us(together, alone) >=
+             gain * (estimated_us(alone, options_) + pool_us);
     }
     // Where they stay together, the options' cache has what their kernel is chosen from.
     return best_us(quick_candidates(alone)) + pool_us < estimated_us(together, options_);
