@@ -219,7 +219,7 @@ class PoolTimes {
     const double pool_us = pool_alone_us(pooled_.shape, alone.writes.format(), batch, options_);
     if (!alone.writes.format().is_plain()) {
       if (together.writes.format() != alone.writes.format()) return true;   // nobody pools in this format
-      const double gain = quick_candidates(alone).empty() ? 1 : kPoolGain;  // baked code alone knows pairs
+      const double gain = quick_candidates(alone).empty() ? 1 : kPoolGain;  // baked code beside itself
       return estimated_us(together, options_) + conversion_behind_us(together, alone) >=
              gain * (estimated_us(alone, options_) + pool_us);
     }
