@@ -19,7 +19,7 @@ namespace {
 std::int64_t exchange_bytes_of(const BakedPlan& plan) {
   if (plan.reduction != Reduction::cluster && !plan.outputs) return 0;
   const std::int64_t sums =
-      plan.outputs ? bytes_of_values(plan.group_capacity(), plan.threads)
+      plan.outputs ? bytes_of_values(plan.group_capacity(), plan.value_pitch(), plan.threads)
                    : saturating_product({plan.group_capacity(), plan.sums_per_channel(), plan.threads, kWordBytes});
   const std::int64_t before = kSharedReserveBytes + plan.activity_bytes();
   return sums > kSaturated - before ? kSaturated : sums + before;
@@ -51,6 +51,8 @@ void plan_lines(Lines& lines, Plan& plan) {
   if (lines.has("outputs", plan.outputs)) {
     lines.line("outputs", std::tie(plan.outputs->rows, plan.outputs->cols), "that the pool makes of each image");
   }
+  lines.optional(plan.keeps_halves, "keeps_halves", plan.keeps_halves,
+                 "pixels are rounded before the pool, not behind it");
   lines.line("threads", plan.threads);
   lines.line("max_registers", plan.max_registers, "per thread");
   lines.section("shared memory, in words of 4 bytes");
@@ -118,6 +120,10 @@ int BakedPlan::registers_per_channel() const {
 }
 
 int BakedPlan::accumulator_registers() const { return group_capacity() * registers_per_channel(); }
+
+int BakedPlan::value_words() const { return keeps_halves ? 1 : word_images(); }
+// What a block of a cluster has summed up takes the place of its own partial sums.
+int BakedPlan::value_pitch() const { return reduction == Reduction::cluster ? sums_per_channel() : value_words(); }
 
 int BakedPlan::stage_bytes() const { return saturate_to_int(bytes_of_stage(staging, tile, shared, stage_channels)); }
 int BakedPlan::staging_bytes() const {

@@ -124,8 +124,11 @@ struct BakedPlan {
   Staging staging = Staging::shared;
   PixelTile tile;
   std::optional<OutputTile> outputs;  // with a pool, which the threads compute when they have all pixels
-  int threads = 0;                    // per block: tile.pixels() rounded up to warps
-  SharedLayout shared;                // direct: all zero
+  // With a pool and halves: threads keep what they have computed as halves, the two images of a word in one, and not in
+  // FP32. The largest of rounded values is the largest value, rounded; a mean needs them as they were.
+  bool keeps_halves = false;
+  int threads = 0;      // per block: tile.pixels() rounded up to warps
+  SharedLayout shared;  // direct: all zero
 
   std::vector<std::vector<int>> groups;  // output channels of each group, in accumulator order; a permutation of all
   int splits = 1;
@@ -153,8 +156,11 @@ struct BakedPlan {
   int sums_per_channel() const { return word_images(); }          // FP32 sums of a thread when it has added all
   int registers_per_channel() const;                              // that hold a thread's sums while it multiplies
   int accumulator_registers() const;                              // of the fullest group
-  int stage_bytes() const;                                        // one buffer
-  int shared_start() const;                                       // bytes before the first buffer
+  // With a pool: words in which a thread keeps its values of a channel, and those from one channel's to the next one's.
+  int value_words() const;
+  int value_pitch() const;
+  int stage_bytes() const;    // one buffer
+  int shared_start() const;   // bytes before the first buffer
   int staging_bytes() const;  // kSharedReserveBytes, activity_bytes(), margins and all buffers
   // Dynamic shared memory of a block: staging, or what its threads or a cluster's blocks exchange after it.
   int shared_bytes() const;

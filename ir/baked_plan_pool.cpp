@@ -64,8 +64,13 @@ TileSteps col_steps(const PixelTile& tile, const ConvShape& shape) { return cols
 bool windows_leave_rows(const ConvShape& shape) { return rows_of(shape).leaves(); }
 bool windows_leave_cols(const ConvShape& shape) { return cols_of(shape).leaves(); }
 
-std::int64_t bytes_of_values(int channels, int threads) {
-  return saturating_product({channels, std::int64_t{threads} + 1, kWordBytes});
+std::int64_t bytes_of_values(int channels, int words, int threads) {
+  return saturating_product({channels, saturating_product({words, threads}) + 1, kWordBytes});
+}
+
+bool may_keep_halves(Precision precision, const ConvShape& shape) {
+  const std::optional<Pool>& pool = shape.epilogue.pool;
+  return is_half(precision) && pool && pool->kind == PoolKind::max;
 }
 
 int window_lanes(std::int64_t positions, std::int64_t windows, int threads) {
@@ -94,15 +99,15 @@ std::vector<std::string> pool_faults(const BakedPlan& plan, const ConvShape& sha
       faults.add("outputs is {}x{}, but the layer has no pool: it stores the pixels that it computes",
                  plan.outputs->rows, plan.outputs->cols);
     }
+    if (plan.keeps_halves) faults.add("keeps_halves is set, but the layer has no pool: nothing is kept for one");
     return faults.take();
   }
-  if (is_half(plan.precision)) {
-    faults.add("precision is {}, but the layer pools its outputs, which is done in fp32 alone",
+  if (plan.keeps_halves && !is_half(plan.precision)) {
+    faults.add("keeps_halves is set with {}: what is rounded before the pool would be rounded for it alone",
                to_string(plan.precision));
   }
-  if (plan.output_layout != TensorLayout::nchw) {
-    faults.add("output_layout is {}, but the layer pools its outputs, which are stored in nchw alone",
-               to_string(plan.output_layout));
+  if (plan.keeps_halves && pool->kind != PoolKind::max) {
+    faults.add("keeps_halves is set, but the pool adds up: a mean of rounded values is another than a rounded mean");
   }
   if (plan.uses_activity()) {
     faults.add("skips and marks are for layers without a pool: cells of an activity map are tiles that do not overlap");

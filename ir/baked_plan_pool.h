@@ -34,8 +34,12 @@ TileSteps col_steps(const PixelTile& tile, const ConvShape& shape);
 bool windows_leave_rows(const ConvShape& shape);
 bool windows_leave_cols(const ConvShape& shape);
 
-// Values that all threads of a block have of so many channels, and the numbers of these channels; in bytes, saturated.
-std::int64_t bytes_of_values(int channels, int threads);
+// Values that all threads of a block have of so many channels, `words` from one channel to the next
+// (BakedPlan::value_pitch()), and the numbers of these channels; in bytes, saturated.
+std::int64_t bytes_of_values(int channels, int words, int threads);
+
+// Whether a plan may have keeps_halves.
+bool may_keep_halves(Precision precision, const ConvShape& shape);
 
 // Threads that share a window, neighbours in a warp: 1, or a power of two where windows are large and few. `windows`:
 // that a block of so many threads has.

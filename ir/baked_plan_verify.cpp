@@ -434,7 +434,7 @@ class PlanVerifier : private Faults {
   }
 
   void check_values(const ArchSpec& arch) {
-    const std::int64_t bytes = bytes_of_values(plan_.group_capacity(), plan_.threads);
+    const std::int64_t bytes = bytes_of_values(plan_.group_capacity(), plan_.value_pitch(), plan_.threads);
     if (bytes <= arch.max_shared_per_block - kSharedReserveBytes) return;
     add("the values of {} threads x {} channels (the fullest group) that are to be pooled take {} bytes and {} bytes "
         "of "

@@ -173,17 +173,35 @@ OperatorFormats formats_for(const Operator& op, const ConvLayer& layer, const Co
   return {task.reads[0].format(), task.writes.format()};
 }
 
-// What the pool of a layer takes as a kernel of its own, of what the convolution stores in `format`.
+double conversion_us(const std::vector<std::int64_t>& shape, const TensorFormat& from, const TensorFormat& to,
+                     int batch, const CompileOptions& options) {
+  const Operator op{.name = "convert", .kind = Convert{}, .inputs = {}, .output = 0};
+  return best_us(quick_candidates(task_of(op, {shape}, shape, from, to, batch, options)));
+}
+
+std::vector<std::int64_t> pooled_image(const ConvShape& pooled) {
+  return {pooled.out_channels, pooled.out_h(), pooled.out_w()};
+}
+
+// What the pool of a layer writes as a kernel of its own, of what the convolution stores in `format`: where it can, as
+// of a whole image, what all can read.
+TensorFormat written_alone(const ConvShape& pooled, const TensorFormat& format) {
+  const OperatorKind kind = *pooled.epilogue.pool;
+  const std::vector<std::int64_t> input = {pooled.out_channels, pooled.conv_h(), pooled.conv_w()};
+  const bool keeps = can_take(kind, input, format, format) && !can_take(kind, input, format, {});
+  return keeps ? format : TensorFormat();
+}
+
+// What that kernel takes.
 double pool_alone_us(const ConvShape& pooled, const TensorFormat& format, int batch, const CompileOptions& options) {
   const Operator op{.name = "pool", .kind = *pooled.epilogue.pool, .inputs = {}, .output = 0};
   const std::vector<std::int64_t> input = {pooled.out_channels, pooled.conv_h(), pooled.conv_w()};
-  const TensorFormat written = can_take(op.kind, input, format, format) ? format : TensorFormat();
-  const Task task =
-      task_of(op, {input}, {pooled.out_channels, pooled.out_h(), pooled.out_w()}, format, written, batch, options);
+  const Task task = task_of(op, {input}, pooled_image(pooled), format, written_alone(pooled, format), batch, options);
   return best_us(quick_candidates(task));
 }
 
-// One kernel may take so much of what the two take: estimates are off by some percent.
+// One kernel may take so much of what the two take, where several providers' models say it: estimates are off by some
+// percent.
 constexpr double kPoolGain = 0.95;
 
 // What a layer and the pool behind it take, as one kernel and as two, in the formats in which a network has them.
@@ -200,9 +218,10 @@ class PoolTimes {
     const Task alone = task_of(layer_, batch), together = task_of(pooled_, batch);
     const double pool_us = pool_alone_us(pooled_.shape, alone.writes.format(), batch, options_);
     if (!alone.writes.format().is_plain()) {
-      // Nobody pools in this format, or someone who is quick to ask.
-      return together.writes.format() != alone.writes.format() ||
-             best_us(quick_candidates(together)) >= kPoolGain * (best_us(quick_candidates(alone)) + pool_us);
+      if (together.writes.format() != alone.writes.format()) return true;   // nobody pools in this format
+      const double gain = quick_candidates(alone).empty() ? 1 : kPoolGain;  // baked code beside itself
+      return estimated_us(together, options_) + conversion_behind_us(together, alone) >=
+             gain * (estimated_us(alone, options_) + pool_us);
     }
     // Where they stay together, the options' cache has what their kernel is chosen from.
     return best_us(quick_candidates(alone)) + pool_us < estimated_us(together, options_);
@@ -214,16 +233,25 @@ class PoolTimes {
   };
   Ways ways_of(const Provider& provider, int batch) const {
     const auto us = [&](const Task& task) -> std::optional<double> {
-      const std::vector<Candidate> found = provider.propose(task, {});
-      return found.empty() ? std::nullopt : std::optional(best_us(found));
+      // What takes its time to propose is remembered.
+      const double least =
+          provider.searches_plans() ? estimated_us(task, options_) : best_us(provider.propose(task, {}));
+      return std::isfinite(least) ? std::optional(least) : std::nullopt;
     };
-    const Task alone = task_of(layer_, batch);
-    Ways ways{us(alone), us(task_of(pooled_, batch))};
+    const Task alone = task_of(layer_, batch), together = task_of(pooled_, batch);
+    Ways ways{us(alone), us(together)};
+    if (ways.together) *ways.together += conversion_behind_us(together, alone);
     if (ways.apart) *ways.apart += pool_alone_us(pooled_.shape, alone.writes.format(), batch, options_);
     return ways;
   }
 
  private:
+  // A conversion of what one kernel stores to what the pool by itself would store.
+  double conversion_behind_us(const Task& together, const Task& alone) const {
+    const TensorFormat stored = together.writes.format(), wanted = written_alone(pooled_.shape, alone.writes.format());
+    return stored == wanted ? 0 : conversion_us(pooled_image(pooled_.shape), stored, wanted, together.batch, options_);
+  }
+
   Task task_of(const ConvLayer& layer, int batch) const {
     return formatted_task(op_, layer, options_, batch, has_free_layout(layer, options_));
   }
@@ -244,7 +272,8 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
   const auto is_plain = [&](int batch) { return times.is_plain(batch); };
   const bool all_plain = std::ranges::all_of(options.graph_batches(), is_plain);
   const std::string& kind = options.kernels.of(layer.name);
-  if (kind == kBakedProvider) return !all_plain;
+  // Choices in --plan were made for the layer with its pool.
+  if (kind == kBakedProvider && !options.plan.empty()) return false;
   if (kind != kAutoKind) {
     std::vector<PoolTimes::Ways> ways;
     for (const int batch : options.graph_batches()) ways.push_back(times.ways_of(*find_provider(kind), batch));
@@ -370,8 +399,7 @@ FormatTimes format_times(const CompileOptions& options, int batch) {
   };
   times.conversion = [&options, batch](const std::vector<std::int64_t>& shape, const TensorFormat& from,
                                        const TensorFormat& to) {
-    const Operator op{.name = "convert", .kind = Convert{}, .inputs = {}, .output = 0};
-    return best_us(quick_candidates(task_of(op, {shape}, shape, from, to, batch, options)));
+    return conversion_us(shape, from, to, batch, options);
   };
   return times;
 }

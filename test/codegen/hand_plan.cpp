@@ -87,6 +87,7 @@ BakedPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std::
   if (bulk) plan.tile.cols = shape.conv_w();
   if (bulk && !whole_planes(plan, shape)) plan.tile.images = 1;
   if (shape.epilogue.pool) plan.outputs = output_tile(plan.tile, shape);
+  plan.keeps_halves = hand.keeps_halves && may_keep_halves(plan.precision, shape);
   plan.threads = static_cast<int>((ceil_div(plan.tile.pixels(), kWarpSize) + hand.idle_warps) * kWarpSize);
 
   const int multiple = bulk ? bulk_multiple(plan, shape) : 1;
@@ -169,6 +170,7 @@ HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::str
     if (hand.staging == Staging::bulk && random.chance(0.5)) hand.tile.rows = shape.out_h();
     hand.all_channels = random.chance(0.3);
     hand.backwards = random.chance(0.3);
+    if (may_keep_halves(precision, shape)) hand.keeps_halves = random.chance(0.7);
     const bool maps = !shape.epilogue.pool;
     hand.marks = maps && random.chance(0.25);
     if (maps && random.chance(0.25))

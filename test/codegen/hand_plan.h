@@ -31,6 +31,7 @@ struct HandPlan {
   burin::TensorLayout output_layout = burin::TensorLayout::nchw;
   burin::Precision precision = burin::Precision::fp32;  // the half precisions have layouts of their own
   int promote_every = 0;
+  bool keeps_halves = true;  // where a plan may have that
   std::optional<burin::PixelTile> skips =
       {};  // cell of the input's activity map, cut to the input; images as of a tile
   bool marks = false;

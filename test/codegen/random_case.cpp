@@ -197,8 +197,8 @@ void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
     drawn.plan.batch = drawn.planned_batch;
   }
   // Patches with zeros around the image are copied from nchw alone; other staging needs sm_90.
-  if (four_together && drawn.precision == Precision::fp32 && !shape.epilogue.pool &&
-      drawn.source == PlanSource::planner && drawn.archs == std::vector<std::string>{"sm_90"}) {
+  if (four_together && drawn.precision == Precision::fp32 && drawn.source == PlanSource::planner &&
+      drawn.archs == std::vector<std::string>{"sm_90"}) {
     drawn.layout = TensorLayout::nchw4;
   }
 }
@@ -218,14 +218,14 @@ void remove_pool(ConvLayer& layer) {
   layer.filter_bias.clear();
 }
 
-// A pool of the outputs, in fp32, in tf32 and of conv_warpgroup_rows, for which it may filter, where the provider has a
-// kernel with it. From a stream of its own, so that the layer is the same in every precision.
+// A pool of the outputs, which of conv_warpgroup_rows may filter, where the provider has a kernel with it. From a
+// stream of its own, so that the layer is the same in every precision.
 void draw_pool(RandomCase& drawn, const std::string& arch) {
   constexpr std::uint64_t kStream = 0x706F6F6C;
   Random random(mixed(drawn.seed ^ kStream, drawn.index));
   ConvShape& shape = drawn.layer.shape;
   const bool is_baked = drawn.provider() == kBakedProvider;
-  if ((is_baked && drawn.precision != Precision::fp32) || !random.chance(0.4)) return;
+  if (!random.chance(0.4)) return;
   const bool filters = drawn.on_warpgroups && random.chance(0.6);
   constexpr int kMostPixels = 256;
   shape.epilogue.residual_last = false;  // no layer has both

@@ -352,9 +352,24 @@ TEST_CASE("kernel choice: a pool of halves goes into a convolution where one ker
     CHECK(stays_apart(large, two));
     options.skip_dead_tiles = false;
   }
-  // Of pairs of images nobody pools.
-  options.precisions = {Precision::fp16x2};
-  CHECK(stays_apart(large, two));
+  // Pairs of images baked code pools, where it is estimated to be faster.
+  for (const Precision precision : {Precision::fp16x2, Precision::fp16, Precision::bf16}) {
+    INFO(to_string(precision));
+    options.precisions = {precision};
+    options.layout = TensorLayout::n2chw;
+    for (const char* kind : {"", "conv_baked"}) {
+      if (*kind != '\0') options.kernels.all = kind;
+      for (const int batch : {2, 32}) {
+        options.batches = {batch};
+        CHECK(!stays_apart(large, two));
+      }
+      // Windows that overlap so far make blocks compute many pixels twice.
+      CHECK(stays_apart(layer_before_pool(64, 112, 3), {.kernel_h = 7, .kernel_w = 7, .stride_h = 1, .stride_w = 1}));
+    }
+    options.kernels = {};
+    options.layout.reset();
+    options.batches = {32};
+  }
   // Other GPUs have gathered columns.
   options.precisions = {Precision::fp16};
   options.archs = {"sm_80"};

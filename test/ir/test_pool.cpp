@@ -137,6 +137,25 @@ TEST_CASE("pool: a plan says what its tiles store, and has room for their values
   CHECK(plan.shared_bytes() == kSharedReserveBytes + 16 * (plan.threads + 1) * 4);
 }
 
+TEST_CASE("pool: a plan of halves keeps words of two, or two floats") {
+  BakedPlan plan = whole_plan();
+  plan.precision = Precision::fp16;
+  plan.input_layout = plan.output_layout = TensorLayout::n2chw;
+  CHECK(verify(plan, padded_3x3()) == std::vector<std::string>{});
+  CHECK(plan.shared_bytes() == kSharedReserveBytes + 16 * (2 * plan.threads + 1) * 4);
+  CHECK(print(plan).find("keeps_halves") == std::string::npos);
+  CHECK(may_keep_halves(plan.precision, padded_3x3()));
+  plan.keeps_halves = true;
+  CHECK(verify(plan, padded_3x3()) == std::vector<std::string>{});
+  CHECK(parse_baked_plan(print(plan)) == plan);
+  CHECK(plan.shared_bytes() == kSharedReserveBytes + 16 * (plan.threads + 1) * 4);
+  // What a block of a cluster has summed up lies where its partial sums were.
+  plan.reduction = Reduction::cluster;
+  CHECK(plan.shared_bytes() == kSharedReserveBytes + 16 * (2 * plan.threads + 1) * 4);
+  CHECK(!may_keep_halves(Precision::fp32, padded_3x3()));
+  CHECK(!may_keep_halves(Precision::fp16, pooled({.kind = PoolKind::average, .kernel_h = 2, .kernel_w = 2})));
+}
+
 TEST_CASE("pool: lanes share a window where windows are large and few") {
   BakedPlan plan = whole_plan();
   plan.outputs = OutputTile{1, 1};
@@ -163,8 +182,19 @@ TEST_CASE("pool: rules of a plan") {
          "tile rows are 4, they must be all 14 of the convolution, or 3 and a multiple of 2 more");
   expect([](BakedPlan& p, ConvShape&) { p.tile.cols = 2; }, "tile columns are 2");
   expect([](BakedPlan& p, ConvShape&) { p.marks = true; }, "skips and marks are for layers without a pool");
-  expect([](BakedPlan& p, ConvShape&) { p.precision = Precision::fp16; }, "which is done in fp32 alone");
-  expect([](BakedPlan& p, ConvShape&) { p.output_layout = TensorLayout::nchw4; }, "which are stored in nchw alone");
+  expect([](BakedPlan& p, ConvShape&) { p.keeps_halves = true; }, "keeps_halves is set with fp32");
+  expect(
+      [](BakedPlan& p, ConvShape& s) {
+        p.keeps_halves = true;
+        s.epilogue.pool->kind = PoolKind::average;
+      },
+      "keeps_halves is set, but the pool adds up");
+  expect(
+      [](BakedPlan& p, ConvShape& s) {
+        p.keeps_halves = true;
+        s.epilogue.pool.reset();
+      },
+      "keeps_halves is set, but the layer has no pool");
   expect([](BakedPlan& p, ConvShape&) { p.threads = 1024, p.groups[0].resize(60, 0); },
          "the values of 1024 threads x 60 channels (the fullest group) that are to be pooled take 246000 bytes");
 }

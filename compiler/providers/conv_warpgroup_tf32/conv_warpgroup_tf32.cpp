@@ -42,7 +42,7 @@ class ConvWarpgroupTf32Provider : public TemplateProvider {
     const bool is_whole = shape.groups == 1 || (shape.channels_per_group() % kOctetChannels == 0 &&
                                                 shape.outputs_per_group() % kOctetChannels == 0);
     return task.archs.size() == 1 && arch_of(task).compute == kOnlyCompute &&
-           task.writes.layout == TensorLayout::n4c8hw && has_one_format(task) && is_whole && can_pool(shape.epilogue) &&
+           task.writes.layout == TensorLayout::n4c8hw && has_one_format(task) && is_whole &&
            has_float_tiles(warpgroup_shape(shape), arch_of(task)) && can_hold(FactorType::tf32, *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
@@ -66,9 +66,6 @@ class ConvWarpgroupTf32Provider : public TemplateProvider {
   }
 
  private:
-  // What is stored has no place for a residual of the pixels before it.
-  static bool can_pool(const Epilogue& epilogue) { return !epilogue.pool || !epilogue.residual; }
-
   // Without constants where the tiles do not fit.
   TemplatePlan plan_of(const Task& task, const WarpgroupFloatTiles& tiles) const {
     const ConvShape shape = warpgroup_shape(task.layer->shape);

@@ -127,15 +127,15 @@ BURIN_DEVICE void multiply_chunk(const Sums& sums, u32 buffer, const Seat& seat,
 
 // visit(octet of the warpgroup, byte of the image where the lane's first place lies, its channel of the convolution's
 // group) for each octet of output channels that the pixel has; the second place lies half a line behind, and is of the
-// fourth channel behind.
+// fourth channel behind. The image is that of the convolution's pixels, before any pool.
 template <typename Visit>
 BURIN_DEVICE void for_each_octet(const Tile& tile, const Seat& seat, Visit visit) {
-  const u32 row = tile.out_row + seat.row, col = tile.out_col + seat.col;
-  if (!seat.exists || row >= static_cast<u32>(out_rows()) || col >= static_cast<u32>(out_cols())) return;
+  const u32 row = tile.row + seat.row, col = tile.col + seat.col;
+  if (!seat.exists || row >= static_cast<u32>(conv_rows()) || col >= static_cast<u32>(conv_cols())) return;
   const u32 first = set_of_block() % output_blocks() * block_octets() + seat.output_group * output_octets();
-  const i64 plane_bytes = static_cast<i64>(out_rows() * out_cols()) * kLineBytes;
+  const i64 plane_bytes = static_cast<i64>(conv_rows() * conv_cols()) * kLineBytes;
   const i64 place = (group_of_block() * stored_octets() + first) * plane_bytes +
-                    static_cast<i64>((row * out_cols() + col) * kLineBytes + seat.lane % 4 * kPlaceBytes);
+                    static_cast<i64>((row * conv_cols() + col) * kLineBytes + seat.lane % 4 * kPlaceBytes);
 #pragma unroll
   for (u32 i = 0; i < kMostOutputOctets; ++i) {
     if (i >= static_cast<u32>(output_octets()) || first + i >= stored_octets()) continue;

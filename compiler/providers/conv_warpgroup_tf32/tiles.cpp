@@ -258,7 +258,8 @@ double predict(const WarpgroupFloatTiles& tiles, const ConvShape& shape, int bat
   const double waiting = (kIntakeLatency + intake) / (tiles.buffers - 1) / resident;
   const double chunk = std::max({multiplying, intake, waiting, kFewestChunkClocks / resident});
   const double stored = static_cast<double>(tiles.tile_rows) * tiles.tile_cols;
-  const double lines = tiles.output_groups * octets * stored * (1 + (shape.epilogue.residual ? kResidualLines : 0));
+  const double added = shape.epilogue.residual ? kResidualLines * tiles.pixels(shape) : 0;
+  const double lines = tiles.output_groups * octets * (stored + added);
   double end = lines * kLineClocks * (0.5 + 0.5 * alone);
   if (shape.epilogue.pool) {
     const Pool& pool = *shape.epilogue.pool;

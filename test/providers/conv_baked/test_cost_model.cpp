@@ -39,6 +39,30 @@ double predicted_us(const BakedPlan& plan, const ConvShape& shape, const SparseP
 
 }  // namespace
 
+TEST_CASE("cost_model: a pool takes time, of a word of halves more than of a float") {
+  LaunchFigures f = figures();
+  f.sums_per_channel = 2;
+  const double alone = total(f);
+  f.pool_positions = 9;
+  f.tile_outputs = f.threads;  // as much is stored
+  CHECK(total(f) > alone);
+  const auto set_precision = [&](Precision precision, bool keeps_halves) {
+    BakedPlan plan;
+    plan.precision = precision;
+    plan.keeps_halves = keeps_halves;
+    set_precision_figures(f, plan, ConvShape());
+    f.sums_per_channel = 2;
+  };
+  set_precision(Precision::fp32, false);
+  CHECK(f.position_instructions == 2);  // a load and a maximum
+  const double of_floats = total(f);
+  set_precision(Precision::fp16x2, true);
+  CHECK(f.position_instructions == 5);  // a load, two values unpacked, two maxima
+  CHECK(total(f) > of_floats);
+  set_precision(Precision::fp16x2, false);
+  CHECK(f.position_instructions == 4);  // two loads, two sums
+}
+
 TEST_CASE("cost_model: the terms add up and none is negative") {
   burin_test::Random random(61);
   for (int i = 0; i < 300; ++i) {

@@ -195,6 +195,28 @@ TEST_CASE("plan: the slices of a plan have nearly the same work") {
   CHECK(most <= 1.1 * fullest_share * total / static_cast<double>(plan.slices.size()));
 }
 
+TEST_CASE("plan: pools of halves, whose maxima are kept as halves and whose means in FP32") {
+  for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::fp16x2}) {
+    for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
+      for (const int kernel : {3, 31}) {  // of the whole image
+        ConvLayer layer = layer_of("pooled", {64, 256, 3, 3, 31, 31, 1, 1}, 0.1);
+        layer.shape.epilogue.pool =
+            Pool{.kind = kind, .kernel_h = kernel, .kernel_w = kernel, .stride_h = 2, .stride_w = 2};
+        const SparsePattern pattern = analyse(layer);
+        for (const char* arch : {"sm_75", "sm_90"}) {
+          INFO(to_string(precision) << ", windows of " << kernel << ", " << arch);
+          const BakedPlan plan =
+              make_plan(layer, pattern, {.batch = 7, .archs = {arch}, .constraints = {}, .precision = precision});
+          CHECK(plan.output_layout == TensorLayout::n2chw);
+          CHECK(plan.keeps_halves == (kind == PoolKind::max));
+          CHECK(plan.shared_bytes() <= arch_by_name(arch).max_shared_per_block);
+          CHECK(verify(plan, layer.shape, pattern) == std::vector<std::string>{});
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("plan: random layers") {
   burin_test::Random random(71);
   for (int i = 0; i < 60; ++i) {

@@ -22,7 +22,6 @@ constexpr double kSplitInstructions = 2;      // per accumulator: publish, gathe
 constexpr double kClusterInstructions = 30;   // barriers and mapped addresses
 constexpr double kPartialInstructions = 3;    // per partial sum that passes between blocks: store, load, add
 constexpr double kPoolInstructions = 40;      // per output of a pool: its place, its number, the store
-constexpr double kPositionInstructions = 2;   // of its window: load, maximum or sum
 constexpr double kPoolLatencyClocks = 100;    // of a round of outputs: loads, and the number that leads to the store
 constexpr double kPoolCode = 120;             // instructions that every slice has for it, beside 2 for each channel
 constexpr double kLocateInstructions = 40;    // an address that is not held in registers is computed again per stage
@@ -140,16 +139,16 @@ class LaunchModel {
   // Outputs of a pool, made by all threads of a block when they have kept their values.
   double pool_clocks() const {
     if (f_.pool_positions == 0) return 0;
-    const double outputs = own_sums() * static_cast<double>(f_.tile_outputs);
+    const double outputs = own_channels() * static_cast<double>(f_.tile_outputs);
     const int lanes = window_lanes(f_.pool_positions, static_cast<std::int64_t>(outputs), f_.threads);
     const double rounds = std::ceil(outputs * lanes / f_.threads);
     const double positions = std::ceil(static_cast<double>(f_.pool_positions) / lanes);
-    const double issued = (kPoolInstructions + kPositionInstructions * positions) * std::min(rounds_, warps_);
+    const double issued = (kPoolInstructions + f_.position_instructions * positions) * std::min(rounds_, warps_);
     return 2 * (kBarrierClocks + kBarrierClocksPerWarp * warps_) / resident_ +
            rounds * (issued + kPoolLatencyClocks / resident_);
   }
-  double own_sums() const { return clustered_ ? sums_ / f_.splits : sums_; }
-  double pool_code() const { return f_.pool_positions == 0 ? 0 : kPoolCode + 2 * own_sums(); }
+  double own_channels() const { return static_cast<double>(f_.group_capacity) / (clustered_ ? f_.splits : 1); }
+  double pool_code() const { return f_.pool_positions == 0 ? 0 : kPoolCode + 2 * own_channels(); }
 
   double copies() const { return copied_by_threads_ ? channels_ * positions_per_thread_ : 0; }
 
@@ -296,6 +295,7 @@ void set_precision_figures(LaunchFigures& figures, const BakedPlan& plan, const 
   constexpr double kUnpack = 2;   // a word's two values
   constexpr double kPromote = 4;  // two values unpacked, two sums
   figures.sums_per_channel = plan.sums_per_channel();
+  figures.position_instructions = plan.value_words() + plan.word_images() + (plan.keeps_halves ? kUnpack : 0);
   switch (plan.precision) {
     case Precision::fp32:
     case Precision::tf32:

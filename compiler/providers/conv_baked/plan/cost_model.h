@@ -24,7 +24,8 @@ struct LaunchFigures {
   Staging staging = Staging::shared;
   std::int64_t patch_positions = 1;        // words that a block copies per channel
   int pool_positions = 0;                  // of a window; 0: the layer has no pool
-  std::int64_t tile_outputs = 0;           // with a pool: of a channel
+  std::int64_t tile_outputs = 0;           // with a pool: of a channel, in words
+  double position_instructions = 2;        // of a word's windows: loads, maxima or sums
   double copy_waste = 1, store_waste = 1;  // bytes moved over bytes needed: rows that are no whole sectors
   bool strided = false;                    // direct loads of which every other word, or fewer, is used
   double traffic_bytes = 0;                // input and output of the launch

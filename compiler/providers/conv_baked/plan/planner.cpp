@@ -127,10 +127,6 @@ class Planner {
     const auto refuse = [&](std::string_view why) {
       fail(ErrorKind::unsupported, "layer '{}': it pools its outputs ({}), {}", layer_.name, describe(pool), why);
     };
-    if (is_half(request_.precision)) refuse(fmt::format("which {} cannot; fp32 can", to_string(request_.precision)));
-    if (request_.output_layout != TensorLayout::nchw) {
-      refuse(fmt::format("which are stored in nchw alone, not in {}", to_string(request_.output_layout)));
-    }
     if (request_.skip_dead_tiles) refuse("and --skip-dead-tiles is for layers that do not");
     if (const int pixels = pixel_tile({1, 1}, 1, shape_).pixels(); pixels > kMaxThreadsPerBlock) {
       refuse(fmt::format("of {} pixels each, more than the {} threads of a block; a pool of its own has no such limit",
@@ -216,6 +212,7 @@ class Planner {
     plan.staging = candidate.staging;
     plan.tile = candidate.tile;
     if (shape_.epilogue.pool) plan.outputs = output_tile(plan.tile, shape_);
+    plan.keeps_halves = may_keep_halves(request_.precision, shape_);
     plan.threads = threads_of(plan.tile);
     plan.shared = candidate.shared.layout;
     plan.groups = deal.groups;

@@ -192,9 +192,9 @@ class Search {
   }
 
   // What the pool reads of the block's threads.
-  int value_bytes(const PixelTile& tile, const GroupOption& option) const {
+  int value_bytes(const PixelTile& tile, const GroupOption& option, const BakedPlan& arithmetic) const {
     if (!space_.shape.epilogue.pool) return 0;
-    return saturate_to_int(bytes_of_values(option.capacity, threads_of(tile)));
+    return saturate_to_int(bytes_of_values(option.capacity, arithmetic.value_pitch(), threads_of(tile)));
   }
 
   // Clusters where they can be: they need no scratch memory. Nothing: no reduction is possible.
@@ -303,6 +303,7 @@ class Search {
     figures.group_capacity = option.capacity;
     BakedPlan arithmetic;  // what the precision makes of a channel
     arithmetic.precision = space_.precision;
+    arithmetic.keeps_halves = may_keep_halves(space_.precision, space_.shape);
     if (space_.precision == Precision::fp16x2) {
       arithmetic.promote_every =
           choose_promotion(static_cast<int>(ceil_div(space_.longest_sum, candidate.splits)), space_.constraints);
@@ -312,11 +313,11 @@ class Search {
     figures.stage_bytes = saturate_to_int(
         bytes_of_stage(candidate.staging, candidate.tile, candidate.shared.layout, candidate.stage_channels));
     candidate.reduction = reduction_of(candidate.tile, option, candidate.splits).value_or(Reduction::none);
-    figures.reduction = candidate.reduction;
+    figures.reduction = arithmetic.reduction = candidate.reduction;
     candidate.cluster.splits = candidate.reduction == Reduction::cluster ? candidate.splits : 1;
     figures.cluster = candidate.cluster;
     const int sums = candidate.reduction == Reduction::cluster ? sum_bytes(candidate.tile, option) : 0;
-    const int exchanged = std::max(sums, value_bytes(candidate.tile, option)) + kSharedReserveBytes;
+    const int exchanged = std::max(sums, value_bytes(candidate.tile, option, arithmetic)) + kSharedReserveBytes;
     if (exchanged > space_.limits.shared_bytes) return false;
     figures.shared_bytes = std::max(saturate_to_int(shared_bytes(candidate)), exchanged);
     figures.stage_channels = candidate.stage_channels;

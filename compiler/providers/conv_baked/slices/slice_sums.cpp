@@ -45,6 +45,11 @@ std::int64_t partial_bytes(const SliceParts& parts, int j, int image) {
   return std::int64_t{parts.sum_slot(j, image)} * parts.plan.threads * kWordBytes;
 }
 
+// Where the value of all threads is kept for a pool; of two images, the first one's.
+std::int64_t value_bytes(const SliceParts& parts, int j) {
+  return std::int64_t{j} * parts.plan.value_pitch() * parts.plan.threads * kWordBytes;
+}
+
 // What other blocks will read: all sums but the block's own, by the piece that is called as the hole is.
 Function* pass_on(SliceParts& parts, llvm::StringRef hole, int sums, const AddedRange& own,
                   const std::vector<RunningSum>& running) {
@@ -155,7 +160,8 @@ Function* marks(SliceParts& parts, const std::vector<int>& group, const AddedRan
   return body.finish();
 }
 
-// One store: accumulators whose channels lie side by side, and where they go.
+// One store: accumulators whose channels lie side by side, and where they go; with a pool one of them, where its
+// residual is.
 struct Store {
   int first = 0, count = 1;
   Value* offset = nullptr;
@@ -167,7 +173,8 @@ std::vector<Store> stores_of(const SliceParts& parts, const std::vector<int>& gr
   const int together = channels_together(parts.plan.output_layout);
   std::vector<Store> stores;
   for (int j = own.first; j < own.end; j += stores.back().count) {
-    const int count = together == 4 && side_by_side(group, j, own.end) ? 4 : 1;
+    const bool one_store = together == 4 && !parts.plan.outputs && side_by_side(group, j, own.end);
+    const int count = one_store ? 4 : 1;
     const std::int64_t word = group[j] / together * plane * together + group[j] % together;
     stores.push_back({j, count, parts.wide(word * kWordBytes)});
   }
@@ -232,7 +239,12 @@ class OutputBuilder {
   }
 
   void keep(int j, Value* residual) {
-    body_.splice("keep", {sum(j), residual, body_.argument(2), parts_.word(partial_bytes(parts_, j, 0)), bias(j)});
+    Value *place = body_.argument(2), *offset = parts_.word(value_bytes(parts_, j));
+    if (pairs()) {
+      body_.splice("keep_pair", {sum(j), sum(j, 1), residual, place, offset, bias(j)});
+    } else {
+      body_.splice("keep", {sum(j), residual, place, offset, bias(j)});
+    }
   }
 
   // The bits that say which are live.

@@ -4,6 +4,9 @@
 // All values of one accumulator lie side by side, thread after thread, in the place of a cluster's partial sums: what a
 // block has summed up no other block reads. Behind them lie the numbers of the channels, since a group's may be any.
 //
+// With the half precisions a thread has values of two images. Where the pool takes the largest, they are rounded and
+// share a word; where it adds up, those of the second image lie behind all threads' of the first, in FP32.
+//
 // A window's positions beyond the image are loaded from the nearest one inside, which lies in the window too.
 //
 // For conv_baked.cu, which defines the plan's constants, the holes and the tile's place before.
@@ -15,13 +18,22 @@ constexpr i32 kUnrolledWindow = 25;  // positions of the largest window without 
 constexpr i32 kPositionsAtOnce = 8;  // whose loads are in flight together, in a loop
 
 BURIN_DEVICE u32 values_start() { return partials_start(); }
-BURIN_DEVICE u32 channel_bytes() { return block_threads() * kWordBytes; }
+BURIN_DEVICE u32 plane_bytes() { return block_threads() * kWordBytes; }  // a word of each thread
 
 // ---- what a thread keeps
 BURIN_PIECE void burin_piece_keep(float sum, float residual, u32 place, u32 offset, float bias) {
-  if (has_bias()) sum += bias;
-  if (has_residual()) sum += residual;
-  burin_dev_shared_store(place, offset, apply(sum));
+  burin_dev_shared_store(place, offset, finished(sum, residual, bias));
+}
+
+// With the half precisions, this keeps the values of two images.
+BURIN_PIECE void burin_piece_keep_pair(float low, float high, u32 residual, u32 place, u32 offset, float bias) {
+  const float first = finished(low, low_half(residual), bias), second = finished(high, high_half(residual), bias);
+  if (value_words() == 1) {
+    burin_dev_shared_store_word(place, offset, pack_halves(first, second));
+  } else {
+    burin_dev_shared_store(place, offset, first);
+    burin_dev_shared_store(place, offset + plane_bytes(), second);
+  }
 }
 
 BURIN_PIECE void burin_piece_number(u32 place, u32 offset, u32 channel) {
@@ -35,21 +47,39 @@ BURIN_DEVICE float joined(float result, float value) {
   return pool_averages() ? result + value : __builtin_fmaxf(result, value);
 }
 
+// What there is of the images of a word: without halves of one, and the second is nobody's.
+struct WordValues {
+  float first, second;
+};
+
+BURIN_DEVICE WordValues kept_values(u32 place, u32 offset) {
+  if (word_images() == 1) return {burin_dev_shared_load(place, offset), 0.0f};
+  if (value_words() == 2) {
+    return {burin_dev_shared_load(place, offset), burin_dev_shared_load(place, offset + plane_bytes())};
+  }
+  const u32 word = burin_dev_shared_load_word(place, offset);
+  return {low_half(word), high_half(word)};
+}
+
+BURIN_DEVICE WordValues joined(WordValues result, WordValues values) {
+  return {joined(result.first, values.first), joined(result.second, values.second)};
+}
+
 // A window of one channel of one image.
 struct ChannelWindow {
   i32 top, left;  // first position
   u32 first;      // where its value is, if it lies inside
 };
 
-BURIN_DEVICE float with_position(const ChannelWindow& window, i32 r, i32 s, bool counts, float result) {
+BURIN_DEVICE WordValues with_position(const ChannelWindow& window, i32 r, i32 s, bool counts, WordValues result) {
   // What is the same for all windows becomes part of the load.
   const i32 rows = windows_leave_rows() ? nearest(window.top + r, conv_rows()) - window.top : 0;
   const i32 cols = windows_leave_cols() ? nearest(window.left + s, conv_cols()) - window.left : 0;
   const i32 fixed_rows = windows_leave_rows() ? 0 : r, fixed_cols = windows_leave_cols() ? 0 : s;
-  const float value = burin_dev_shared_load(window.first + (rows * tile_cols() + cols) * kWordBytes,
-                                            (fixed_rows * tile_cols() + fixed_cols) * kWordBytes);
+  const WordValues values = kept_values(window.first + (rows * tile_cols() + cols) * kWordBytes,
+                                        (fixed_rows * tile_cols() + fixed_cols) * kWordBytes);
   const bool inside = counts && (!pool_averages() || (rows + fixed_rows == r && cols + fixed_cols == s));
-  return inside ? joined(result, value) : result;
+  return inside ? joined(result, values) : result;
 }
 
 // Counts what an average divides by: rounding up, a window may reach beyond the padding, which never counts.
@@ -58,16 +88,18 @@ BURIN_DEVICE i32 counted(i32 begin, i32 kernel, i32 extent, i32 pad_behind) {
   return at_most(begin + kernel, extent + (pool_counts_padding() ? pad_behind : 0)) - first;
 }
 
-BURIN_DEVICE float mean_of(float sum, i32 top, i32 left) {
-  if (!windows_leave_rows() && !windows_leave_cols()) return sum * (1.0f / (pool_rows() * pool_cols()));
+// What a mean has of each value.
+BURIN_DEVICE float share_of_value(i32 top, i32 left) {
+  if (!windows_leave_rows() && !windows_leave_cols()) return 1.0f / (pool_rows() * pool_cols());
   const i32 rows = counted(top, pool_rows(), conv_rows(), pool_pad_bottom());
   const i32 cols = counted(left, pool_cols(), conv_cols(), pool_pad_right());
-  return sum * burin_dev_reciprocal(static_cast<float>(rows * cols));
+  return burin_dev_reciprocal(static_cast<float>(rows * cols));
 }
 
 // Where a window has several lanes, each takes positions of its own, and then what the others have made of theirs.
-BURIN_DEVICE float pool_window(const ChannelWindow& window, u32 lane) {
-  float result = pool_averages() ? 0.0f : -__builtin_inff();
+BURIN_DEVICE WordValues pool_window(const ChannelWindow& window, u32 lane) {
+  const float start = pool_averages() ? 0.0f : -__builtin_inff();
+  WordValues result = {start, start};
   const i32 positions = pool_rows() * pool_cols();
   if (positions <= kUnrolledWindow) {
 #pragma unroll
@@ -87,15 +119,18 @@ BURIN_DEVICE float pool_window(const ChannelWindow& window, u32 lane) {
 #pragma unroll
     for (u32 distance = kWarpThreads / 2; distance > 0; distance /= 2) {
       if (distance < static_cast<u32>(window_lanes())) {
-        result = joined(result, burin_dev_shuffle_xor(result, distance));
+        result.first = joined(result.first, burin_dev_shuffle_xor(result.first, distance));
+        if (word_images() == 2) result.second = joined(result.second, burin_dev_shuffle_xor(result.second, distance));
       }
     }
   }
-  return pool_averages() ? mean_of(result, window.top, window.left) : result;
+  if (!pool_averages()) return result;
+  const float share = share_of_value(window.top, window.left);
+  return {result.first * share, result.second * share};
 }
 
 // All threads of a block, whose pixels' values are kept: the outputs of the block's own channels. An output that does
-// not exist is computed as the last one, since all lanes pass what they have.
+// not exist is computed as the last one, since all lanes pass what they have. "Images" are those that words are of.
 BURIN_DEVICE void pool_outputs(float* output, i32 images) {
   if (burin_dev_thread() == 0) burin_hole_numbers(numbers_start());
   burin_dev_barrier();
@@ -117,14 +152,19 @@ BURIN_DEVICE void pool_outputs(float* output, i32 images) {
     ChannelWindow window;
     window.top = at_most(row, out_rows() - 1) * pool_stride_rows() - pool_pad_top();
     window.left = at_most(col, out_cols() - 1) * pool_stride_cols() - pool_pad_left();
-    window.first = values_start() + (burin_slice_first_output() + own) * channel_bytes() +
+    window.first = values_start() + (burin_slice_first_output() + own) * value_pitch() * plane_bytes() +
                    ((existing_image * tile_rows() + window.top - origin.row) * tile_cols() + window.left - origin.col) *
                        kWordBytes;
-    const float value = pool_window(window, lane);
+    const WordValues values = pool_window(window, lane);
     if (!exists || lane != 0) continue;
     const u32 channel = burin_dev_shared_load_word(numbers_start() + own * kWordBytes, 0);
-    const i64 word =
-        static_cast<i64>(image) * out_image_words() + channel * (out_rows() * out_cols()) + row * out_cols() + col;
-    burin_dev_global_store(output, word * kWordBytes, value);
+    const u32 pixel = row * out_cols() + col, plane = out_rows() * out_cols();
+    const i64 word = static_cast<i64>(image) * out_image_words() +
+                     (channel / out_together() * plane + pixel) * out_together() + channel % out_together();
+    if (word_images() == 2) {
+      burin_dev_global_store_word(output, word * kWordBytes, pack_halves(values.first, values.second));
+    } else {
+      burin_dev_global_store(output, word * kWordBytes, values.first);
+    }
   }
 }

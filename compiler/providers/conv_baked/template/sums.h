@@ -56,10 +56,15 @@ BURIN_PIECE f32x4 burin_piece_residual4(const Pixel* pixel, i64 channel_bytes) {
   return burin_dev_global_load4(pixel->residual, channel_bytes);
 }
 
+// What a complete sum becomes.
+BURIN_DEVICE float finished(float sum, float residual, float bias) {
+  if (has_bias()) sum += bias;
+  return has_residual() ? end_of_sum(sum, residual) : apply(sum);
+}
+
 // Each stores one output, or several, and says of each whether it is live, in bits from 0 on.
 BURIN_PIECE u32 burin_piece_output(float sum, float residual, const Pixel* pixel, i64 channel_bytes, float bias) {
-  if (has_bias()) sum += bias;
-  const float value = has_residual() ? end_of_sum(sum, residual) : apply(sum);
+  const float value = finished(sum, residual, bias);
   burin_dev_global_store(pixel->output, channel_bytes, value);
   return is_live(value);
 }
@@ -67,13 +72,7 @@ BURIN_PIECE u32 burin_piece_output(float sum, float residual, const Pixel* pixel
 // With the half precisions, this stores the outputs of two images.
 BURIN_PIECE u32 burin_piece_output_pair(float low, float high, u32 residual, const Pixel* pixel, i64 channel_bytes,
                                         float bias) {
-  if (has_bias()) {
-    low += bias;
-    high += bias;
-  }
-  const u32 word = has_residual()
-                       ? pack_halves(end_of_sum(low, low_half(residual)), end_of_sum(high, high_half(residual)))
-                       : pack_halves(apply(low), apply(high));
+  const u32 word = pack_halves(finished(low, low_half(residual), bias), finished(high, high_half(residual), bias));
   burin_dev_global_store_word(pixel->output, channel_bytes, word);
   return (word & pixel->value_bits) != 0 ? 1u : 0u;
 }
