@@ -246,6 +246,9 @@ BURIN_PRIMITIVE u32 burin_dev_bf16_pack(float low, float high);
 // Both halves at once, in FP16, each result rounded once: word * weights, and word * weights + sum.
 BURIN_PRIMITIVE u32 burin_dev_f16x2_mul(u32 word, u32 weights);
 BURIN_PRIMITIVE u32 burin_dev_f16x2_fma(u32 word, u32 weights, u32 sum);
+// The larger of each half; where one of them is NaN, the other.
+BURIN_PRIMITIVE u32 burin_dev_f16x2_max(u32 word, u32 other);
+BURIN_PRIMITIVE u32 burin_dev_bf16x2_max(u32 word, u32 other);
 // Zero that the assembler takes for a value like any other: a sum that starts with it owns a register from the start.
 // (Known zeros cost no register, so ptxas loads far ahead at the beginning of a slice and then spills.)
 BURIN_PRIMITIVE float burin_dev_zero();

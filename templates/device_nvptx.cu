@@ -421,6 +421,16 @@ BURIN_INLINE u32 burin_dev_bf16_pack(float low, float high) {
   __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
   return word;
 }
+BURIN_INLINE u32 burin_dev_f16x2_max(u32 word, u32 other) {
+  u32 larger;
+  __asm__("max.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(word), "r"(other));
+  return larger;
+}
+BURIN_INLINE u32 burin_dev_bf16x2_max(u32 word, u32 other) {
+  u32 larger;
+  __asm__("max.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(word), "r"(other));
+  return larger;
+}
 #else
 BURIN_INLINE u32 burin_dev_f16_pack(float low, float high) {
   return word_of(f16x2{static_cast<_Float16>(low), static_cast<_Float16>(high)});
@@ -432,6 +442,17 @@ BURIN_DEVICE u32 rounded_bf16(float value) {
   return (bits + kBelowHalf + (bits >> 16 & 1)) >> 16;  // ties to even; the largest become infinity
 }
 BURIN_INLINE u32 burin_dev_bf16_pack(float low, float high) { return rounded_bf16(high) << 16 | rounded_bf16(low); }
+// What is larger of two halves is a half: it is rounded as it is.
+BURIN_INLINE u32 burin_dev_f16x2_max(u32 word, u32 other) {
+  return burin_dev_f16_pack(__builtin_fmaxf(burin_dev_f16_low(word), burin_dev_f16_low(other)),
+                            __builtin_fmaxf(burin_dev_f16_high(word), burin_dev_f16_high(other)));
+}
+BURIN_DEVICE float bf16_low(u32 word) { return __builtin_bit_cast(float, word << 16); }
+BURIN_DEVICE float bf16_high(u32 word) { return __builtin_bit_cast(float, word & 0xFFFF0000u); }
+BURIN_INLINE u32 burin_dev_bf16x2_max(u32 word, u32 other) {
+  return burin_dev_bf16_pack(__builtin_fmaxf(bf16_low(word), bf16_low(other)),
+                             __builtin_fmaxf(bf16_high(word), bf16_high(other)));
+}
 #endif
 #if __CUDA_ARCH__ >= 800
 // ---- tensor cores

@@ -318,6 +318,17 @@ u32 f16x2_fma(u32 word, u32 weights, u32 sum) noexcept {
   return word_of(fma_f16(low_of(word), low_of(weights), low_of(sum)),
                  fma_f16(high_of(word), high_of(weights), high_of(sum)));
 }
+std::uint16_t larger_half(ElementType type, std::uint16_t one, std::uint16_t other) {
+  return to_half(type, std::fmax(from_half(type, one), from_half(type, other)));
+}
+u32 f16x2_max(u32 word, u32 other) noexcept {
+  return word_of(larger_half(ElementType::f16, low_of(word), low_of(other)),
+                 larger_half(ElementType::f16, high_of(word), high_of(other)));
+}
+u32 bf16x2_max(u32 word, u32 other) noexcept {
+  return word_of(larger_half(ElementType::bf16, low_of(word), low_of(other)),
+                 larger_half(ElementType::bf16, high_of(word), high_of(other)));
+}
 // A product and -0 give the product, its sign included.
 u32 f16x2_mul(u32 word, u32 weights) noexcept { return f16x2_fma(word, weights, kTwoNegativeZeros); }
 
@@ -771,6 +782,8 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_bf16_pack", address_of(bf16_pack)},
       {"burin_dev_f16x2_mul", address_of(f16x2_mul)},
       {"burin_dev_f16x2_fma", address_of(f16x2_fma)},
+      {"burin_dev_f16x2_max", address_of(f16x2_max)},
+      {"burin_dev_bf16x2_max", address_of(bf16x2_max)},
       {"burin_dev_zero", address_of(zero)},
       {"burin_dev_exp", address_of(exponential)},
       {"burin_dev_reciprocal", address_of(reciprocal)},

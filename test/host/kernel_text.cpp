@@ -74,6 +74,8 @@ declare <4 x float> @burin_dev_multiply_sparse_tf32(<4 x i32>, <4 x i32>, <4 x f
 declare i32 @burin_dev_tf32(float)
 declare float @burin_dev_power(float, float)
 declare i32 @burin_dev_f16x2_fma(i32, i32, i32)
+declare i32 @burin_dev_f16x2_max(i32, i32)
+declare i32 @burin_dev_bf16x2_max(i32, i32)
 declare i32 @burin_dev_cluster_rank()
 declare void @burin_dev_cluster_barrier()
 declare void @burin_dev_cluster_arrive()

@@ -67,6 +67,17 @@ TEST_CASE("halves: two products, two fused multiply-adds") {
   CHECK(computed(fmt::format("f16x2_mul(i32 {}, i32 {})", 0x80000000, 0x3C003C00)) == 0x80000000);  // 0, -0
 }
 
+TEST_CASE("halves: the larger of each, and of NaN and a number the number") {
+  const auto larger = [](const char* type, std::uint32_t one, std::uint32_t other) {
+    return computed(fmt::format("{}x2_max(i32 {}, i32 {})", type, one, other));
+  };
+  CHECK(larger("f16", 0xC0003C00, 0xBC004200) == 0xBC004200);   // -2 and 1, -1 and 3
+  CHECK(larger("f16", 0xFC007E00, 0xC0003C00) == 0xC0003C00);   // -infinity and NaN
+  CHECK(larger("f16", 0xFC003C00, 0x7E007C00) == 0xFC007C00);   // NaN and infinity
+  CHECK(larger("bf16", 0xC0003F80, 0xBF804040) == 0xBF804040);  // -2 and 1, -1 and 3
+  CHECK(larger("bf16", 0xFF807FC0, 0xC0003F80) == 0xC0003F80);
+}
+
 TEST_CASE("halves: words in shared memory") {
   const std::string body = R"(
   call void @burin_dev_shared_store(i32 %t4, i32 0, float 1.0)

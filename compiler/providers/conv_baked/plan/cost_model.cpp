@@ -295,7 +295,7 @@ void set_precision_figures(LaunchFigures& figures, const BakedPlan& plan, const 
   constexpr double kUnpack = 2;   // a word's two values
   constexpr double kPromote = 4;  // two values unpacked, two sums
   figures.sums_per_channel = plan.sums_per_channel();
-  figures.position_instructions = plan.value_words() + plan.word_images() + (plan.keeps_halves ? kUnpack : 0);
+  figures.position_instructions = 2 * plan.value_words();  // halves are compared two at a time
   switch (plan.precision) {
     case Precision::fp32:
     case Precision::tf32:

@@ -4,8 +4,9 @@
 // All values of one accumulator lie side by side, thread after thread, in the place of a cluster's partial sums: what a
 // block has summed up no other block reads. Behind them lie the numbers of the channels, since a group's may be any.
 //
-// With the half precisions a thread has values of two images. Where the pool takes the largest, they are rounded and
-// share a word; where it adds up, those of the second image lie behind all threads' of the first, in FP32.
+// With the half precisions a thread has values of two images. Where the pool takes the largest, they are rounded, share
+// a word and are compared in it; where it adds up, those of the second image lie behind all threads' of the first, in
+// FP32.
 //
 // A window's positions beyond the image are loaded from the nearest one inside, which lies in the window too.
 //
@@ -18,6 +19,7 @@ constexpr i32 kUnrolledWindow = 25;  // positions of the largest window without 
 constexpr i32 kPositionsAtOnce = 8;  // whose loads are in flight together, in a loop
 
 BURIN_DEVICE u32 values_start() { return partials_start(); }
+BURIN_DEVICE bool keeps_halves() { return word_images() == 2 && value_words() == 1; }
 BURIN_DEVICE u32 plane_bytes() { return block_threads() * kWordBytes; }  // a word of each thread
 
 // ---- what a thread keeps
@@ -27,12 +29,12 @@ BURIN_PIECE void burin_piece_keep(float sum, float residual, u32 place, u32 offs
 
 // With the half precisions, this keeps the values of two images.
 BURIN_PIECE void burin_piece_keep_pair(float low, float high, u32 residual, u32 place, u32 offset, float bias) {
-  const float first = finished(low, low_half(residual), bias), second = finished(high, high_half(residual), bias);
-  if (value_words() == 1) {
-    burin_dev_shared_store_word(place, offset, pack_halves(first, second));
+  const FinishedPair pair = finished_pair(low, high, residual, bias);
+  if (keeps_halves()) {
+    burin_dev_shared_store_word(place, offset, pack_halves(pair.low, pair.high));
   } else {
-    burin_dev_shared_store(place, offset, first);
-    burin_dev_shared_store(place, offset + plane_bytes(), second);
+    burin_dev_shared_store(place, offset, pair.low);
+    burin_dev_shared_store(place, offset + plane_bytes(), pair.high);
   }
 }
 
@@ -47,22 +49,36 @@ BURIN_DEVICE float joined(float result, float value) {
   return pool_averages() ? result + value : __builtin_fmaxf(result, value);
 }
 
-// What there is of the images of a word: without halves of one, and the second is nobody's.
+// What there is of the images of a word: the value of one, those of two, or those of two as halves. The rest is
+// nobody's.
 struct WordValues {
   float first, second;
+  u32 halves;
 };
 
 BURIN_DEVICE WordValues kept_values(u32 place, u32 offset) {
-  if (word_images() == 1) return {burin_dev_shared_load(place, offset), 0.0f};
-  if (value_words() == 2) {
-    return {burin_dev_shared_load(place, offset), burin_dev_shared_load(place, offset + plane_bytes())};
-  }
-  const u32 word = burin_dev_shared_load_word(place, offset);
-  return {low_half(word), high_half(word)};
+  if (keeps_halves()) return {0.0f, 0.0f, burin_dev_shared_load_word(place, offset)};
+  const float first = burin_dev_shared_load(place, offset);
+  return {first, word_images() == 2 ? burin_dev_shared_load(place, offset + plane_bytes()) : 0.0f, 0};
 }
 
-BURIN_DEVICE WordValues joined(WordValues result, WordValues values) {
-  return {joined(result.first, values.first), joined(result.second, values.second)};
+BURIN_DEVICE WordValues joined(const WordValues& result, const WordValues& values) {
+  if (keeps_halves()) {
+    return {0.0f, 0.0f,
+            bf16() ? burin_dev_bf16x2_max(result.halves, values.halves)
+                   : burin_dev_f16x2_max(result.halves, values.halves)};
+  }
+  return {joined(result.first, values.first), word_images() == 2 ? joined(result.second, values.second) : 0.0f, 0};
+}
+
+// What the lane so far away has made.
+BURIN_DEVICE WordValues shuffled(const WordValues& values, u32 distance) {
+  if (keeps_halves()) {
+    const float other = burin_dev_shuffle_xor(__builtin_bit_cast(float, values.halves), distance);
+    return {0.0f, 0.0f, __builtin_bit_cast(u32, other)};
+  }
+  const float first = burin_dev_shuffle_xor(values.first, distance);
+  return {first, word_images() == 2 ? burin_dev_shuffle_xor(values.second, distance) : 0.0f, 0};
 }
 
 // A window of one channel of one image.
@@ -99,7 +115,7 @@ BURIN_DEVICE float share_of_value(i32 top, i32 left) {
 // Where a window has several lanes, each takes positions of its own, and then what the others have made of theirs.
 BURIN_DEVICE WordValues pool_window(const ChannelWindow& window, u32 lane) {
   const float start = pool_averages() ? 0.0f : -__builtin_inff();
-  WordValues result = {start, start};
+  WordValues result = {start, start, bf16() ? 0xFF80FF80u : 0xFC00FC00u};
   const i32 positions = pool_rows() * pool_cols();
   if (positions <= kUnrolledWindow) {
 #pragma unroll
@@ -119,14 +135,13 @@ BURIN_DEVICE WordValues pool_window(const ChannelWindow& window, u32 lane) {
 #pragma unroll
     for (u32 distance = kWarpThreads / 2; distance > 0; distance /= 2) {
       if (distance < static_cast<u32>(window_lanes())) {
-        result.first = joined(result.first, burin_dev_shuffle_xor(result.first, distance));
-        if (word_images() == 2) result.second = joined(result.second, burin_dev_shuffle_xor(result.second, distance));
+        result = joined(result, shuffled(result, distance));
       }
     }
   }
   if (!pool_averages()) return result;
   const float share = share_of_value(window.top, window.left);
-  return {result.first * share, result.second * share};
+  return {result.first * share, result.second * share, 0};
 }
 
 // All threads of a block, whose pixels' values are kept: the outputs of the block's own channels. An output that does
@@ -162,7 +177,8 @@ BURIN_DEVICE void pool_outputs(float* output, i32 images) {
     const i64 word = static_cast<i64>(image) * out_image_words() +
                      (channel / out_together() * plane + pixel) * out_together() + channel % out_together();
     if (word_images() == 2) {
-      burin_dev_global_store_word(output, word * kWordBytes, pack_halves(values.first, values.second));
+      const u32 halves = keeps_halves() ? values.halves : pack_halves(values.first, values.second);
+      burin_dev_global_store_word(output, word * kWordBytes, halves);
     } else {
       burin_dev_global_store(output, word * kWordBytes, values.first);
     }

@@ -62,6 +62,16 @@ BURIN_DEVICE float finished(float sum, float residual, float bias) {
   return has_residual() ? end_of_sum(sum, residual) : apply(sum);
 }
 
+// The same of the two images of a word.
+struct FinishedPair {
+  float low, high;
+};
+
+BURIN_DEVICE FinishedPair finished_pair(float low, float high, u32 residual, float bias) {
+  if (!has_residual()) return {finished(low, 0.0f, bias), finished(high, 0.0f, bias)};
+  return {finished(low, low_half(residual), bias), finished(high, high_half(residual), bias)};
+}
+
 // Each stores one output, or several, and says of each whether it is live, in bits from 0 on.
 BURIN_PIECE u32 burin_piece_output(float sum, float residual, const Pixel* pixel, i64 channel_bytes, float bias) {
   const float value = finished(sum, residual, bias);
@@ -72,7 +82,8 @@ BURIN_PIECE u32 burin_piece_output(float sum, float residual, const Pixel* pixel
 // With the half precisions, this stores the outputs of two images.
 BURIN_PIECE u32 burin_piece_output_pair(float low, float high, u32 residual, const Pixel* pixel, i64 channel_bytes,
                                         float bias) {
-  const u32 word = pack_halves(finished(low, low_half(residual), bias), finished(high, high_half(residual), bias));
+  const FinishedPair pair = finished_pair(low, high, residual, bias);
+  const u32 word = pack_halves(pair.low, pair.high);
   burin_dev_global_store_word(pixel->output, channel_bytes, word);
   return (word & pixel->value_bits) != 0 ? 1u : 0u;
 }
