@@ -1,4 +1,5 @@
 """Tests of torch_times.py that need neither torch nor a GPU: what is launched how often, and what is set before."""
+import collections
 import sys
 import types
 import unittest
@@ -68,14 +69,30 @@ class Times(unittest.TestCase):
         self.assertFalse(self.torch.backends.cudnn.benchmark)
         self.assertFalse(self.torch.backends.cudnn.allow_tf32)
 
-    def test_torch_compile_begins_anew_each_time(self):
+    def compile_forms(self, graphs):
+        """What is called where torch.compile makes so many graphs of a network."""
         calls = []
-        self.torch._dynamo = types.SimpleNamespace(reset=lambda: calls.append("reset"))
-        self.torch.compile = lambda network, dynamic: calls.append(dynamic) or network
+        counters = collections.defaultdict(collections.Counter, stats=collections.Counter(unique_graphs=7))
+        self.torch._dynamo = types.SimpleNamespace(reset=lambda: calls.append("reset"),
+                                                   utils=types.SimpleNamespace(counters=counters))
+
+        def compiled(network, dynamic):
+            calls.append(dynamic)
+            counters["stats"]["unique_graphs"] += graphs
+            return network
+
+        self.torch.compile = compiled
         for precision in ("fp32", "tf32"):
             self.times.measure(Network(self.torch), self.times.Variant("compiled", "contiguous", precision),
                                [np.ones((2, 3, 4, 4), np.float32)], 20, 2)
-        self.assertEqual(calls, ["reset", False] * 2)
+        return calls
+
+    def test_torch_compile_begins_anew_each_time(self):
+        self.assertEqual(self.compile_forms(graphs=1), ["reset", False] * 2)
+
+    def test_what_torch_compile_leaves_as_it_is_is_not_measured_as_compiled(self):
+        with self.assertRaisesRegex(RuntimeError, "traced no part of the network"):
+            self.compile_forms(graphs=0)
 
     def test_layout_and_precision(self):
         network, _ = self.measure()

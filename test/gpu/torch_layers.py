@@ -40,6 +40,11 @@ class Apply(torch.nn.Module):
         return self.function(*tensors)
 
 
+def add_to(result, summand):
+    """Into `result`. torch.compile traces this, and not torch.Tensor.add_ as a layer's function: then it runs all as it is."""
+    return result.add_(summand)
+
+
 class WithConstant(torch.nn.Module):
     """A function of a tensor and a constant one."""
 
@@ -233,7 +238,7 @@ def sum_or_product(node, constants, inplace):
     function = {"Add": torch.add, "Mul": torch.mul}[node.op_type]
     if constant:
         return WithConstant(function, constants[constant[0]])
-    return Apply(torch.Tensor.add_ if node.op_type == "Add" and inplace else function)
+    return Apply(add_to if node.op_type == "Add" and inplace else function)
 
 
 # Nodes that need nothing but their attributes.

@@ -30,7 +30,7 @@ class _Step:
         return layer if isinstance(layer, torch.nn.Conv2d) else None
 
     def adds(self):
-        return isinstance(self.layer, layers.Apply) and self.layer.function in (torch.add, torch.Tensor.add_)
+        return isinstance(self.layer, layers.Apply) and self.layer.function in (torch.add, layers.add_to)
 
 
 class TorchNetwork(torch.nn.Module):

@@ -130,7 +130,14 @@ def compiled(network):
     say no more than a warning.
     """
     torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
     return torch.compile(network, dynamic=False)
+
+
+def check_compiled():
+    """Of what it cannot trace torch.compile makes nothing, and runs it as it is, without a word."""
+    if torch._dynamo.utils.counters["stats"]["unique_graphs"] == 0:
+        raise RuntimeError("torch.compile traced no part of the network")
 
 
 def measure(network, variant, images, samples, seconds):
@@ -138,4 +145,6 @@ def measure(network, variant, images, samples, seconds):
     set_up(network, variant.precision, variant.layout, variant.benchmark)
     runnable = compiled(network) if variant.form == "compiled" else network
     run = (CapturedRun if variant.graph else EagerRun)(runnable, place(images, variant.precision, variant.layout))
+    if variant.form == "compiled":
+        check_compiled()
     return {**run.times(samples, seconds), "fused_convolutions": network.fused()}, run.outputs()

@@ -132,12 +132,13 @@ void check_errors() {
 }
 
 void check_choices() {
+  constexpr double kNear = 1.25;
   using Kernels = std::vector<const Compared*>;
   std::map<bool, std::map<std::pair<std::string, int>, Kernels>> tasks;
   for (const Compared& one : compared()) tasks[one.fitted][{one.measured.op, one.measured.batch}].push_back(&one);
   for (const auto& [fitted, kernels_of] : tasks) {
     double sum = 0, worst = 1;
-    int count = 0, provider_right = 0;
+    int count = 0, provider_right = 0, near = 0;
     for (const auto& [task, kernels] : kernels_of) {
       const auto provider = [](const Compared* one) { return one->measured.provider; };
       const auto is_first = [&](const Compared* one) { return provider(one) == provider(kernels.front()); };
@@ -148,13 +149,15 @@ void check_choices() {
       const double loss = chosen->measured.us / best->measured.us;
       sum += std::log(loss);
       worst = std::max(worst, loss);
+      near += loss <= kNear;
       ++count;
       provider_right += provider(chosen) == provider(best);
     }
     REQUIRE(count >= 30);
     const double mean = std::exp(sum / count);
-    show(fmt::format("| {} | {} | {} | {:.3f} | {:.2f} |", fitted ? "fitted" : "others", count, provider_right, mean,
-                     worst));
+    show(fmt::format("| {} | {} | {} | {} | {:.3f} | {:.2f} |", fitted ? "fitted" : "others", count, provider_right,
+                     near, mean, worst));
+    CHECK(near >= count * 80 / 100);
     CHECK(provider_right >= count * 85 / 100);
     CHECK(mean < 1.04);
     CHECK(worst < 1.5);
