@@ -98,7 +98,7 @@ void check_kinds(const Network& network, const CompileOptions& options) {
                                                           "conv_warpgroup_rows", "conv_depthwise"};  // of the others
   const auto knows_halves = [&](const ConvLayer& layer) {
     const std::string& kind = kinds.of(layer.name);
-    return std::ranges::find(kHalfKinds, kind) != kHalfKinds.end();
+    return library_of(kind) || std::ranges::find(kHalfKinds, kind) != kHalfKinds.end();
   };
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",
@@ -109,7 +109,7 @@ void check_kinds(const Network& network, const CompileOptions& options) {
   if (half != network.layers.end() && !std::ranges::any_of(network.layers, knows_halves)) {
     fail(ErrorKind::usage,
          "--precision {}: none of the kernels that --kernels asks for computes in it; baked, gathered, "
-         "gathered_rows, warpgroup, warpgroup_rows and depthwise ones do",
+         "gathered_rows, warpgroup, warpgroup_rows, depthwise, cudnn and cublas ones do",
          to_string(options.precisions.of(half->name)));
   }
   if (options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw4) refuse("--layout nchw4");
