@@ -653,7 +653,7 @@ TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever w
   candidate.us = 3;
   candidate.samples = 9;
   const Candidate tuned = {kernel.provider, kernel.plan, kernel.symbol, {3, Estimate::Source::measured}};
-  options.tuned = {{"conv", 1, tuned, evidence}};
+  options.tuned = {{.layer = "conv", .batch = 1, .candidate = tuned, .evidence = evidence}};
   for (const double us : {3.0, 4.0}) {
     options.tuned[0].evidence.candidates[0].us = us;
     options.tuned[0].candidate.estimate.us = us;
@@ -669,7 +669,7 @@ TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever w
   }
   options.tuned.clear();
   CHECK(compile(network, options).package.manifest.kernels[0] == kernel);
-  options.tuned = {{"conv", 1, tuned, evidence}};
+  options.tuned = {{.layer = "conv", .batch = 1, .candidate = tuned, .evidence = evidence}};
   plan.load_ahead += 1;
   options.tuned[0].candidate.plan = print(plan);
   CHECK(compile(network, options).cached == 0);
