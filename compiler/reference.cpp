@@ -451,9 +451,20 @@ Comparison compare(std::span<const float> output, std::span<const double> refere
   return compare_each(output, reference, element, [&](std::size_t i) { return tolerances[i]; }, leeway);
 }
 
+std::vector<double> bias_errors(const ConvLayer& layer, ElementType rounded_to, int batch) {
+  const std::vector<float> stored = rounded(rounded_to, layer.bias);
+  std::vector<double> errors(static_cast<std::size_t>(layer.shape.conv_elements() * batch));
+  for_each_output(layer.shape, batch, [&](std::size_t i, std::size_t k) {
+    if (!stored.empty()) errors[i] = std::abs(static_cast<double>(layer.bias[k]) - stored[k]);
+  });
+  return errors;
+}
+
 std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& arithmetic, int batch,
                                    std::span<const float> input) {
-  if (arithmetic.weights == FactorType::f32 && arithmetic.inputs == FactorType::f32) return {};
+  std::vector<double> of_biases;
+  if (arithmetic.biases != ElementType::f32) of_biases = bias_errors(layer, arithmetic.biases, batch);
+  if (arithmetic.weights == FactorType::f32 && arithmetic.inputs == FactorType::f32) return of_biases;
   ConvLayer stored = layer;
   // The sums alone matter.
   stored.shape.epilogue = {};
@@ -464,6 +475,7 @@ std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& ari
     lost.weights[i] = layer.weights[i] - stored.weights[i];
   }
   std::vector<double> errors = ConvolutionReference(lost, batch, input, {}).magnitudes();
+  for (std::size_t i = 0; i < of_biases.size(); ++i) errors[i] += of_biases[i];
   if (arithmetic.inputs == FactorType::f32) return errors;
   std::vector<float> lost_input(input.begin(), input.end());
   for (float& value : lost_input) value = is_finite(value) ? value - rounded(arithmetic.inputs, value) : 0;
@@ -519,6 +531,7 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
       if (*factors == FactorType::f32) *factors = kernel.call->factors;
     }
     arithmetic.reach = may_transform(kernel.call->algorithm) ? NonFiniteReach::image : NonFiniteReach::window;
+    arithmetic.biases = called_format(kernel.form).element;
     arithmetic.relu_drops_nan = true;  // as cuBLASLt's does, and some of cuDNN's
   }
   if (arithmetic.precision != Precision::fp16x2) return arithmetic;

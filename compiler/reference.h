@@ -46,10 +46,11 @@ struct Comparison {
 // How the outputs came about; the tolerance follows from it.
 struct Arithmetic {
   Precision precision = Precision::fp32;
-  int promote_every = 0;                 // BakedPlan::promote_every
-  int longest_reduction = 0;             // terms
-  FactorType weights = FactorType::f32;  // what they were rounded to, unless that is part of the precision
-  FactorType inputs = FactorType::f32;   // the same, of what a kernel reads in FP32
+  int promote_every = 0;                  // BakedPlan::promote_every
+  int longest_reduction = 0;              // terms
+  FactorType weights = FactorType::f32;   // what they were rounded to, unless that is part of the precision
+  FactorType inputs = FactorType::f32;    // the same, of what a kernel reads in FP32
+  ElementType biases = ElementType::f32;  // what they were rounded to
   NonFiniteReach reach = NonFiniteReach::nonzeros;
   bool relu_drops_nan = false;  // whether 0 may come of NaN in a ReLU
 };
@@ -117,9 +118,12 @@ class ConvolutionReference {
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> tolerances,
                    ElementType element = ElementType::f32, std::span<const Leeway> leeway = {});
 
-// How far each sum of a convolution may move when its weights and inputs are rounded as `arithmetic` says: what
-// rounding takes from each weight, times its input, and from each input, times its weight, without signs. Empty where
-// neither is.
+// What rounding its bias takes from each sum of a convolution.
+std::vector<double> bias_errors(const ConvLayer& layer, ElementType rounded_to, int batch);
+
+// How far each sum of a convolution may move when its weights, inputs and biases are rounded as `arithmetic` says: what
+// rounding takes from each weight, times its input, and from each input, times its weight, without signs, and from the
+// bias. Empty where none is.
 std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& arithmetic, int batch,
                                    std::span<const float> input);
 

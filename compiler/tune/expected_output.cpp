@@ -46,11 +46,17 @@ std::vector<float> ExpectedOutput::checked_images(std::span<const float> tensor)
 
 const std::vector<double>& ExpectedOutput::tolerances(const Arithmetic& made_with) {
   const bool stored = made_with.weights != FactorType::f32;
-  const auto [known, is_new] = tolerances_.try_emplace({made_with.promote_every, stored});
+  const auto [known, is_new] = tolerances_.try_emplace({made_with.promote_every, stored, made_with.biases});
   if (is_new) {
     Arithmetic arithmetic = arithmetic_;
     arithmetic.promote_every = made_with.promote_every;
-    known->second = reference_->tolerances(arithmetic, stored ? storage_errors_ : std::vector<double>());
+    std::vector<double> errors = stored ? storage_errors_ : std::vector<double>();
+    if (made_with.biases != ElementType::f32) {
+      const std::vector<double> of_biases = bias_errors(layer_, made_with.biases, static_cast<int>(checked_.size()));
+      errors.resize(of_biases.size());
+      for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += of_biases[i];
+    }
+    known->second = reference_->tolerances(arithmetic, errors);
   }
   return known->second;
 }

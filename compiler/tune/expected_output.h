@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "compiler/reference.h"
@@ -35,7 +35,8 @@ class ExpectedOutput {
     std::string fault;  // what is wrong and where; empty: right
   };
   // `output` was filled with NaN before: an image with a NaN left is wrong, whether it is compared or not.
-  // `made_with`: how often sums went over to FP32, and what weights and inputs were rounded to. One thread at a time.
+  // `made_with`: how often sums went over to FP32, and what weights, inputs and biases were rounded to. One thread at a
+  // time.
   Verdict judge(std::span<const float> output, const Arithmetic& made_with = {});
 
  private:
@@ -49,7 +50,8 @@ class ExpectedOutput {
   std::vector<float> input_, residual_;
   std::optional<ConvolutionReference> reference_;  // of the checked images
   std::vector<double> storage_errors_;             // of weights in the type of the tensors, or of factors
-  std::map<std::pair<int, bool>, std::vector<double>> tolerances_;  // by promote_every, and whether weights are rounded
+  // By promote_every, whether weights are rounded, and what biases are rounded to.
+  std::map<std::tuple<int, bool, ElementType>, std::vector<double>> tolerances_;
 };
 
 }  // namespace burin

@@ -171,9 +171,8 @@ TEST_CASE("calls_of_libraries_are_for_halves_whose_channels_are_last") {
        {std::vector<std::string>{"cudnn", "implicit_precomp_gemm"}, {"cudnn", "engine_0"}, {"cublas", "heuristic_1"}}) {
     const std::string weights = folder / "w.safetensors", package = folder / "w.burin";
     write_safetensors(weights, {{.shape = {16, 8, 1, 1}, .pad = 0}});
-    const Outcome outcome =
-        run_burin({"compile", weights, "--arch", "sm_90", "-o", package, "--precision", "fp16", "--layout", "nhwc8",
-                   "--kernels", kind[0], "--plan", "algorithm=" + kind[1]});
+    const Outcome outcome = run_burin({"compile", weights, "--arch", "sm_90", "-o", package, "--precision", "fp16",
+                                       "--layout", "nhwc8", "--kernels", kind[0], "--plan", "algorithm=" + kind[1]});
     CAPTURE(kind, outcome.err);
     REQUIRE(outcome.exit_code == 0);
     CHECK_THAT(run_burin({"inspect", package}).out, Contains(kind[1] + " fp16"));

@@ -178,14 +178,23 @@ TEST_CASE("a_kernel_is_judged_by_its_precision") {
   }
 }
 
+TEST_CASE("biases_of_a_call_on_halves_are_halves") {
+  Kernel kernel = package_for(small_layer("conv"), Precision::fp16).manifest.kernels.front();
+  CHECK(arithmetic_of(kernel).biases == ElementType::f32);
+  kernel.call = LibraryCall{.algorithm = ProductAlgorithm::heuristic_0, .factors = FactorType::f16};
+  CHECK(arithmetic_of(kernel).biases == ElementType::f16);
+}
+
 TEST_CASE("what_the_relu_of_a_call_makes_of_nan_is_the_librarys") {
   Kernel kernel = package_for(small_layer("conv"), Precision::fp32).manifest.kernels.front();
   CHECK_FALSE(arithmetic_of(kernel).relu_drops_nan);
+  CHECK(arithmetic_of(kernel).biases == ElementType::f32);
   for (const CallAlgorithm& algorithm :
        {CallAlgorithm(ProductAlgorithm::heuristic_1), CallAlgorithm(ConvolutionAlgorithm::implicit_precomp_gemm),
         CallAlgorithm(ConvolutionAlgorithm::engine_2), CallAlgorithm(ConvolutionAlgorithm::winograd)}) {
     kernel.call = LibraryCall{.algorithm = algorithm};
     CHECK(arithmetic_of(kernel).relu_drops_nan);
+    CHECK(arithmetic_of(kernel).biases == ElementType::f32);
     CHECK(arithmetic_of(kernel).reach == (may_transform(algorithm) ? NonFiniteReach::image : NonFiniteReach::window));
   }
 }

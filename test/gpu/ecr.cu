@@ -1,13 +1,15 @@
 // The published kernels for planes whose values are mostly zeros, as ecr.py measures them: one thread for each output
 // extends its window to a row and compresses it, values beside weights, into a list in shared memory (ECR), and
-// multiplies what is in the list; with a pool behind the convolution a thread does so for each window that the pool reads,
-// and keeps the largest (PECR). Nothing of the lists, and nothing that a pool throws away, is written to global memory.
+// multiplies what is in the list; with a pool behind the convolution a thread does so for each window that the pool
+// reads, and keeps the largest (PECR). Nothing of the lists, and nothing that a pool throws away, is written to global
+// memory.
 //
-// EXTENT, KERNEL, PAD, STRIDE, CONV and OUT are given when it is compiled: rows and columns of the plane, of the filter, its
-// padding and step, of the convolution's result and of the output; THREADS of a block; and where there is a pool POOL and
-// POOL_STRIDE.
+// EXTENT, KERNEL, PAD, STRIDE, CONV and OUT are given when it is compiled: rows and columns of the plane, of the
+// filter, its padding and step, of the convolution's result and of the output; THREADS of a block; and where there is a
+// pool POOL and POOL_STRIDE.
 
-__shared__ float2 pairs[KERNEL * KERNEL][THREADS];  // a thread's list is a column, so that no two threads meet in a bank
+__shared__ float2
+    pairs[KERNEL * KERNEL][THREADS];  // a thread's list is a column, so that no two threads meet in a bank
 
 // The sum of one window.
 __device__ float convolved(const float* plane, const float* weights, int row, int col) {

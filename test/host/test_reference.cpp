@@ -532,6 +532,16 @@ TEST_CASE("reference: rounded weights and inputs may move a sum by what each of 
   CHECK(errors(FactorType::f32, FactorType::f16) == std::vector<double>{2 * 0x1p-13});
   CHECK(errors(FactorType::f16, FactorType::f16) == std::vector<double>{3 * 0x1p-12 + 2 * 0x1p-13});
   CHECK(errors(FactorType::tf32, FactorType::tf32) == errors(FactorType::f16, FactorType::f16));
+  // Libraries that are called on halves have biases in halves.
+  layer.bias = {1 + 0x1p-13F};
+  layer.shape.epilogue.bias = true;
+  CHECK(storage_errors(layer, {.biases = ElementType::f16}, 1, input) == std::vector<double>{0x1p-13});
+  CHECK(storage_errors(layer, {.weights = FactorType::f16, .biases = ElementType::f16}, 1, input) ==
+        std::vector<double>{3 * 0x1p-12 + 0x1p-13});
+  CHECK(errors(FactorType::f32, FactorType::f32).empty());
+  layer.bias.clear();
+  layer.shape.epilogue.bias = false;
+  CHECK(storage_errors(layer, {.biases = ElementType::f16}, 1, input) == std::vector<double>{0});
   // Residuals are not rounded: only what is multiplied counts, wherever they are added.
   layer.shape.epilogue = {.residual = true, .function = Elementwise{}, .residual_last = true};
   CHECK(errors(FactorType::f16, FactorType::f16) == std::vector<double>{3 * 0x1p-12 + 2 * 0x1p-13});

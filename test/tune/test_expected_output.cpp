@@ -72,6 +72,24 @@ TEST_CASE("expected output: an element that was not written is found in every im
   }
 }
 
+TEST_CASE("expected output: biases in halves are allowed to what has them so") {
+  ConvLayer layer = sample_layer();
+  layer.shape.epilogue = {.bias = true};
+  for (float& bias : layer.bias) bias = 1 + 0x1p-12F;
+  const SparsePattern pattern = analyse(layer);
+  ExpectedOutput expected(layer, pattern, 1);
+  ConvLayer with_halves = layer;
+  with_halves.bias = rounded(ElementType::f16, layer.bias);
+  std::vector<float> output;
+  for (const double value : reference_convolution(with_halves, 1, expected.input(), {})) {
+    output.push_back(static_cast<float>(value));
+  }
+  CHECK_THAT(expected.judge(output).fault, burin_test::StartsWith("wrong: image 0"));
+  CHECK(expected.judge(output, {.biases = ElementType::f16}).fault == "");
+  for (float& value : output) value += 0x1p-10F;
+  CHECK_THAT(expected.judge(output, {.biases = ElementType::f16}).fault, burin_test::StartsWith("wrong: image 0"));
+}
+
 TEST_CASE("expected output: what TF32 takes of inputs and weights is allowed to kernels that round to it") {
   const ConvLayer layer = sample_layer();
   const SparsePattern pattern = analyse(layer);
