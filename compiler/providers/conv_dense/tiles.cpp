@@ -34,6 +34,7 @@ constexpr double kPaddedCopyInstructions = 6;  // and whether it lies inside the
 constexpr double kChunkClocks = 60;            // barrier, and what is computed once in a chunk
 constexpr double kLatencyClocks = 800;         // of a copy from the L2 cache, under load
 constexpr double kResultInstructions = 12;     // bias, activation, store
+constexpr double kPoolClocks = 250;            // of a block that pools: its windows wait for all of its results
 constexpr double kUncovered = 0.25;            // LaunchWork::uncovered: several blocks cover each other
 constexpr double kRegistersBesideSums = 64;    // of a thread; and fragments, an eighth of its sums
 
@@ -196,6 +197,7 @@ double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, c
   if (const std::optional<Pool>& pool = shape.epilogue.pool) {
     epilogue += tiles.windows().instructions(*pool) * tiles.tile_outputs() * tiles.block_images /
                 (kWarpSize * kSchedulersPerMultiprocessor) * idle_schedulers;
+    epilogue += kPoolClocks;
   }
   const double slowest = std::max({busy, intake, waiting});
   const double block_clocks = slowest + kOverlapLoss * (busy + intake + waiting - slowest) + epilogue;
