@@ -107,10 +107,11 @@ void check_kinds(const Network& network, const CompileOptions& options) {
   const auto in_halves = [&](const ConvLayer& layer) { return is_half(options.precisions.of(layer.name)); };
   const auto half = std::ranges::find_if(network.layers, in_halves);
   if (half != network.layers.end() && !std::ranges::any_of(network.layers, knows_halves)) {
-    fail(ErrorKind::usage,
-         "--precision {}: none of the kernels that --kernels asks for computes in it; baked, gathered, "
-         "gathered_rows, warpgroup, warpgroup_rows, depthwise, cudnn and cublas ones do",
-         to_string(options.precisions.of(half->name)));
+    fail(
+        ErrorKind::usage,
+        "--precision {}: none of the kernels that --kernels asks for computes in it; baked, gathered, "
+        "gathered_rows, warpgroup, warpgroup_rows and depthwise ones do, and with --layout nhwc8 cudnn and cublas ones",
+        to_string(options.precisions.of(half->name)));
   }
   if (options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw4) refuse("--layout nchw4");
   if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
@@ -310,9 +311,8 @@ void check_options(const Network& network, const CompileOptions& options) {
 const TunedKernel* find_tuned(const CompileOptions& options, const Task& task) {
   if (task.is_copy()) return nullptr;
   const OperatorFormats formats = task.formats();
-  const auto found = std::ranges::find_if(options.tuned, [&](const TunedKernel& kernel) {
-    return kernel.layer == task.name && kernel.batch == task.batch && kernel.formats == formats;
-  });
+  const auto found = std::ranges::find_if(
+      options.tuned, [&](const TunedKernel& kernel) { return kernel.is_of(task.name, task.batch, formats); });
   return found == options.tuned.end() ? nullptr : &*found;
 }
 

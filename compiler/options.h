@@ -95,6 +95,10 @@ struct TunedKernel {
   // Those that may be faster in a network, where others run before them: what takes little more than the fastest, and
   // the models' choice, the fastest first. All of them are right.
   std::vector<Rival> rivals = {};
+
+  bool is_of(const std::string& op, int images, const OperatorFormats& tensors) const {
+    return layer == op && batch == images && formats == tensors;
+  }
 };
 
 // Batch sizes of which each is to be fast, on a program of its own or on another's (compiler/choose/batch_choice.h).
@@ -146,8 +150,8 @@ struct CompileOptions {
   bool siblings = true;                         // convolutions with the same input may become one
   std::set<int> siblings_apart = {};            // but not in these batch sizes' graphs, by measurement
   std::map<int, FormatRule> format_rules = {};  // of batch sizes, by measurement; others have usual_rule()
-  // Of batch sizes the formats of all operators by their names, where measured times of convolutions in several formats
-  // say so: they go before the rules.
+  // The formats of all operators, by their names, for batch sizes for which measured times of convolutions in several
+  // formats say so: they go before the rules.
   std::map<int, std::map<std::string, OperatorFormats>> formats = {};
   bool libraries = true;                     // kernels may have calls of libraries
   ElementType io = ElementType::f32;         // of a network's inputs and outputs, which are in nchw

@@ -114,6 +114,10 @@ void derive_with_call(Kernel& kernel) {
   const ConvShape shape = kernel.called_shape();
   refuse(verify(shape));
   refuse(verify(plan.call, shape, own.form));
+  if (of_linear && !called_format(own.form).is_plain()) {
+    fail(ErrorKind::bad_input, "a fully connected layer is called on floats in nchw, and its tensors are {}",
+         to_string(called_format(own.form)));
+  }
   kernel.plan_short = describe(plan.call, own.plan_short);
   kernel.form = form_with_call(std::move(own.form), plan.call);
   if (!kernel.edited) kernel.call = plan.call;

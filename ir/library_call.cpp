@@ -66,13 +66,14 @@ void check_layer(Faults& faults, Library library, const ConvShape& shape, const 
   if (shape.epilogue.pool) faults.add("the layer ends in a pool, which the library's call has not");
 }
 
-// `wanted`: values of an image.
+// `wanted`: channels, rows and columns of an image.
 void check_tensor(Faults& faults, Library library, const KernelTensor& tensor, const TensorFormat& format,
-                  std::int64_t wanted) {
+                  const std::vector<std::int64_t>& wanted) {
   const std::string_view role = to_string(tensor.role);
   // A product asks for values, however they are told apart where none fill up channels.
   const bool counts = library == Library::cublaslt && tensor.format().is_plain();
-  if (!can_call_on(tensor.format()) || !(counts ? tensor.words() == wanted : tensor.is_image())) {
+  const bool is_whole = tensor.words() == image_words(tensor.format(), wanted);
+  if (!can_call_on(tensor.format()) || !is_whole || !(counts || tensor.is_image())) {
     return faults.add("its {} is not {}", role,
                       counts ? "float images in nchw" : "images of floats in nchw or nhwc4, or of halves in nhwc8");
   }
@@ -110,8 +111,11 @@ void check_form(Faults& faults, Library library, const ConvShape& shape, const K
     if (!tensor.exists() || !(is_input || tensor.role == TensorRole::residual || tensor.role == TensorRole::output)) {
       continue;
     }
-    check_tensor(faults, library, tensor, called_format(form),
-                 is_input ? shape.input_elements() : shape.conv_elements());
+    if (is_input) {
+      check_tensor(faults, library, tensor, called_format(form), {shape.in_channels, shape.in_h, shape.in_w});
+    } else {
+      check_tensor(faults, library, tensor, called_format(form), {shape.out_channels, shape.conv_h(), shape.conv_w()});
+    }
   }
   for (const TensorRole role : {TensorRole::input, TensorRole::output}) {
     if (!form.has(role) || !form.the(role).exists()) faults.add("it has no {}", to_string(role));
@@ -128,6 +132,11 @@ void check_alignment(Faults& faults, const LibraryCall& call) {
   if (alignment < kWordBytes || alignment > kMaxCallAlignment || (alignment & (alignment - 1)) != 0) {
     faults.add("alignment is {}; a library's call has 4, 8 or 16", alignment);
   }
+}
+
+// Whether the bias of a channel is there once. In a product of plain images it is there for each pixel.
+bool has_bias_of_channels(const LibraryCall& call, const TensorFormat& format) {
+  return call.library() == Library::cudnn || has_channels_last(format.layout);
 }
 
 // Behind the end of the line that begins with `key`, and where that begins; nothing where there is none.
@@ -214,11 +223,6 @@ ConvShape filled_shape(const ConvShape& shape, const TensorFormat& format) {
     filled.out_channels = static_cast<int>(channels_side_by_side(format.layout, shape.out_channels));
   }
   return filled;
-}
-
-// Whether the bias of a channel is there once. In a product of plain images it is there for each pixel.
-bool has_bias_of_channels(const LibraryCall& call, const TensorFormat& format) {
-  return call.library() == Library::cudnn || has_channels_last(format.layout);
 }
 
 std::int64_t bias_elements(const LibraryCall& call, const ConvShape& shape, const TensorFormat& format) {

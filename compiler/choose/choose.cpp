@@ -246,7 +246,8 @@ class PoolTimes {
   }
 
  private:
-  // A conversion of what one kernel stores to what the pool by itself would store.
+  // A conversion of what one kernel stores to what the pool by itself would store, whoever reads it: where all readers
+  // want halves a mean by itself has halves, too, and nothing is converted, which is not looked at here.
   double conversion_behind_us(const Task& together, const Task& alone) const {
     const TensorFormat stored = together.writes.format(), wanted = written_alone(pooled_.shape, alone.writes.format());
     return stored == wanted ? 0 : conversion_us(pooled_image(pooled_.shape), stored, wanted, together.batch, options_);
@@ -419,8 +420,8 @@ double models_are_off_by(const std::vector<const TunedKernel*>& tuned) {
   return known == 0 ? 1 : std::exp(sum / known);
 }
 
-// Of convolutions what was measured, in formats in which they were not the estimate, by as much off as others of the
-// layer are; of all else the estimates.
+// A convolution counts with what was measured of it, and in formats in which it was not with the estimate, which is as
+// far off as others of the layer are; all else counts with its estimate.
 FormatTimes measured_format_times(const CompileOptions& options, int batch) {
   FormatTimes times = format_times(options, batch);
   std::map<std::string, std::vector<const TunedKernel*>> tuned;
@@ -708,7 +709,7 @@ OperatorFormats formats_in(const Network& formatted, const std::string& op) {
 }  // namespace
 
 std::vector<Task> in_other_formats(const Network& graph, const Network& formatted, const CompileOptions& options,
-                                   int batch) {
+                                   int batch, const std::function<bool(const Provider& provider)>& measures) {
   std::vector<Task> tasks;
   if (graph.separate) return tasks;
   for (const Operator& op : graph.operators) {
@@ -727,9 +728,9 @@ std::vector<Task> in_other_formats(const Network& graph, const Network& formatte
     const double us = estimated_us(task, options);
     const double chosen_us =
         estimated_us(task_of(*task.op, *task.layer, chosen.input, chosen.output, batch, options), options);
-    // A call that nobody has a model for is always worth it.
-    worthwhile[i] =
-        std::isfinite(us) && (us < kWorthMeasuring * chosen_us || !unmodelled_candidates(task, options).empty());
+    const auto is_measured = [&](const Candidate& call) { return measures(*find_provider(call.provider)); };
+    worthwhile[i] = std::isfinite(us) && (us < kWorthMeasuring * chosen_us ||
+                                          std::ranges::any_of(unmodelled_candidates(task, options), is_measured));
   });
   std::vector<Task> measured;
   for (std::size_t i = 0; i < tasks.size(); ++i) {

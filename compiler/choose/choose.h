@@ -1,6 +1,7 @@
 // Which kernel a task gets: the best of what all providers propose.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -75,10 +76,11 @@ inline constexpr int kLeastImages = 5;
 // The rule of batch sizes for which CompileOptions::format_rules has none: estimates decide for few images alone.
 FormatRule usual_rule(int batch);
 
-// Convolutions of a graph in the formats that they may have and do not have where it is `formatted` (in_formats()),
-// each that someone has a kernel for. The graph must outlive the tasks.
+// This makes tasks of a graph's convolutions in the formats that they may have and do not have where it is `formatted`
+// (in_formats()), where someone has a kernel that is worth a measurement: calls that nobody has a model for are, of
+// providers that are measured (`measures`). The graph must outlive the tasks.
 std::vector<Task> in_other_formats(const Network& graph, const Network& formatted, const CompileOptions& options,
-                                   int batch);
+                                   int batch, const std::function<bool(const Provider& provider)>& measures);
 
 // The formats of all operators, by their names, with which the graph takes the least time by what was measured of its
 // convolutions in several formats (CompileOptions::tuned), and by estimates of all else. Empty: there is no choice.

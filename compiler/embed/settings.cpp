@@ -55,11 +55,11 @@ CompileResult tune_and_compile(const Network& network, CompileOptions options, c
                            .anew = settings.tune_anew};
   check_options(network, options);
   check_can_measure(options.archs);
-  // A timer keeps the networks of its last call loaded, so that this one ends with the call.
   // What was calibrated is right in the formats that it was calibrated in.
   const bool is_calibrated = leaves_open(parse_precisions(settings.precision)) || !settings.calibration.empty();
   const std::vector<FormatRule> rules = is_calibrated ? std::vector<FormatRule>() : rules_for(tune_options.providers);
   tune_options.other_formats = !is_calibrated;
+  // A timer keeps the networks of its last call loaded, so that each ends with its call.
   TimedGraphs graphs = time_graphs(network, options, rules, watch.compiling, network_timer(options.archs));
   options.siblings_apart = std::move(graphs.apart);
   options.format_rules = std::move(graphs.formats);

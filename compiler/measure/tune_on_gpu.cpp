@@ -64,7 +64,9 @@ std::vector<std::string> faults_of(const std::vector<TunedKernel>& tuned) {
   for (const TunedKernel& kernel : tuned) {
     for (const TuningCandidate& candidate : kernel.evidence.candidates) {
       if (candidate.fault.empty() || candidate.fault == kNotMeasured) continue;
-      notes.push_back(fmt::format("layer '{}', batch {}: {} {} was left out: {}", kernel.layer, kernel.batch,
+      const TensorFormat& written = kernel.formats.output;
+      notes.push_back(fmt::format("layer '{}', batch {}{}: {} {} was left out: {}", kernel.layer, kernel.batch,
+                                  written.is_plain() ? "" : fmt::format(", in {}", to_string(written.layout)),
                                   candidate.provider, candidate.plan, candidate.fault));
     }
   }

@@ -50,7 +50,7 @@ class ExpectedOutput {
   std::vector<float> input_, residual_;
   std::optional<ConvolutionReference> reference_;  // of the checked images
   std::vector<double> storage_errors_;             // of weights in the type of the tensors, or of factors
-  // By promote_every, whether weights are rounded, and what biases are rounded to.
+  // They are known by promote_every, by whether weights are rounded, and by what biases are rounded to.
   std::map<std::tuple<int, bool, ElementType>, std::vector<double>> tolerances_;
 };
 

@@ -62,7 +62,7 @@ class GraphTimer {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::device && error.kind() != ErrorKind::unsupported) throw;
       notes.push_back(
-          fmt::format("batch {}: the network was not timed {}: {}", batch, variants.back().name, error.what()));
+          fmt::format("batch {}: the network was not timed {}: {}", batch, variants[there.back()].name, error.what()));
       return there.front();
     }
   }
@@ -124,10 +124,19 @@ std::vector<Variant> in_each_format(const Network& network, const CompileOptions
   return variants;
 }
 
-// Whether a network is compiled in several ways, each of its batch sizes by itself.
+// Whether a network is compiled in several ways, each of its batch sizes by itself: what keeps a limit of memory by
+// itself need not do so beside others.
 bool may_be_timed(const Network& network, const CompileOptions& options) {
-  return !network.separate && options.asked_batches.empty() && options.objective == Objective::time &&
+  const bool shares_limit = options.memory_limit && options.batches.size() > 1;
+  return !network.separate && options.asked_batches.empty() && options.objective == Objective::time && !shares_limit &&
          options.makes_package();
+}
+
+// Whether some layer was measured in several formats.
+bool has_choice_of_formats(const CompileOptions& options, int batch) {
+  std::map<std::string, int> formats;
+  return std::ranges::any_of(
+      options.tuned, [&](const TunedKernel& kernel) { return kernel.batch == batch && ++formats[kernel.layer] > 1; });
 }
 
 CompileOptions of_batch_alone(const CompileOptions& options, int batch) {
@@ -141,8 +150,9 @@ CompileOptions of_batch_alone(const CompileOptions& options, int batch) {
 
 std::vector<FormatRule> rules_for(const std::vector<std::string>& providers) {
   std::vector<FormatRule> rules = {FormatRule::usual, FormatRule::careful, FormatRule::estimated};
-  // One of the libraries can be told of such formats.
-  const auto is_called = [](const std::string& provider) { return library_of(provider) == Library::cudnn; };
+  const auto is_called = [](const std::string& provider) {
+    return library_of(provider) && provider != kLinearCublasProvider;
+  };
   if (providers.empty() || std::ranges::any_of(providers, is_called)) rules.push_back(FormatRule::libraries);
   return rules;
 }
@@ -177,6 +187,7 @@ TimedFormats time_measured_formats(const Network& network, const CompileOptions&
   const GraphTimer timer(network, progress, time);
   const ProgramGraphs graphs = prepare_graphs(network, options);
   for (const int batch : options.batches) {
+    if (!has_choice_of_formats(options, batch)) continue;
     CompileOptions measured = of_batch_alone(options, batch);
     std::map<std::string, OperatorFormats> formats = formats_by_measurement(graphs.of(batch), options, batch);
     if (formats.empty()) continue;

@@ -299,7 +299,7 @@ class Tuner {
     // Without a best one the kernel is left to the models: nobody who is asked can make it, or the time was up before.
     // Where all candidates of all providers were tried, there is nothing to leave it to.
     const bool was_tried = task.proposed() > 0 && !task.was_cut_short() && tune_options_.providers.empty();
-    if (task.has_best() || was_tried) {
+    if (task.has_best() || (was_tried && !tune_options_.may_fail)) {
       results_[order_[place]] = task.result();
       keep_code(*searches_[place]);
     } else if (task.has_fault()) {
@@ -375,11 +375,12 @@ Tuned tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options, 
 }
 
 std::vector<Task> tasks_in_other_formats(const ProgramGraphs& graphs, const TuningTasks& tuning,
-                                         const CompileOptions& options) {
+                                         const CompileOptions& options,
+                                         const std::function<bool(const Provider& provider)>& measures) {
   std::vector<Task> tasks;
   for (std::size_t i = 0; i < options.batches.size(); ++i) {
     const int batch = options.batches[i];
-    std::ranges::move(in_other_formats(graphs.of(batch), tuning.networks.at(i), options, batch),
+    std::ranges::move(in_other_formats(graphs.of(batch), tuning.networks.at(i), options, batch, measures),
                       std::back_inserter(tasks));
   }
   return tasks;
@@ -392,17 +393,24 @@ Tuned tune_graphs(const ProgramGraphs& graphs, const CompileOptions& options, co
   const TuningTasks tuning = tuning_tasks(graphs, options);
   Tuned tuned = tune_tasks(tuning.tasks, options, tune_options, compile, measurer, progress);
   if (!tune_options.other_formats || tuned.was_time_up) return tuned;
-  const std::vector<Task> others = tasks_in_other_formats(graphs, tuning, options);
-  if (others.empty() || !budget.is_time_left()) return tuned;
+  const auto measures = [&, device = measurer.device()](const Provider& provider) {
+    const std::vector<std::string>& asked = tune_options.providers;
+    return device.has(provider.library()) &&
+           (asked.empty() || std::ranges::find(asked, provider.name()) != asked.end());
+  };
+  const std::vector<Task> others = tasks_in_other_formats(graphs, tuning, options, measures);
+  const double seconds_left = budget.seconds_left();
+  if (others.empty() || seconds_left <= 0) return tuned;
   TuneOptions rest = tune_options;
+  rest.may_fail = true;
   rest.plans = std::min(rest.plans, kPlansInOtherFormats);
-  if (rest.budget_s > 0) rest.budget_s = budget.seconds_left();
+  if (rest.budget_s > 0) rest.budget_s = seconds_left;
   Tuned elsewhere = tune_tasks(others, options, rest, compile, measurer, progress);
   tuned.measured += elsewhere.measured;
   tuned.from_cache += elsewhere.from_cache;
   tuned.notes.push_back(fmt::format("{} of {} kernels of convolutions in other formats were measured, too",
                                     elsewhere.kernels.size(), others.size()));
-  std::ranges::move(elsewhere.notes, std::back_inserter(tuned.notes));
+  for (const std::string& note : elsewhere.notes) tuned.notes.push_back("in another format, " + note);
   std::ranges::move(elsewhere.kernels, std::back_inserter(tuned.kernels));
   return tuned;
 }

@@ -26,6 +26,7 @@ struct TuneOptions {
   bool anew = false;                        // what the options' cache has of measurements is measured again
   // When all is measured, convolutions are measured in other formats, too (tasks_in_other_formats()).
   bool other_formats = false;
+  bool may_fail = false;  // a task without a candidate that can be used is noted, and no error
   // Is called with what was compiled of those that are chosen, and of their rivals. May be empty.
   std::function<void(const Task& task, const Candidate& candidate, const Package& compiled)> keep = {};
 };
@@ -56,10 +57,12 @@ struct TuningTasks {
 };
 TuningTasks tuning_tasks(const ProgramGraphs& graphs, const CompileOptions& options);
 
-// Convolutions of the graphs in the formats that they may have beside those that `tuning` has them in, which was made
-// of the same graphs. They must outlive the tasks.
+// This makes tasks of the graphs' convolutions in the formats that they may have beside those in which `tuning`, which
+// was made of the same graphs, has them. The graphs must outlive the tasks. `measures`: whether a provider's candidates
+// are measured.
 std::vector<Task> tasks_in_other_formats(const ProgramGraphs& graphs, const TuningTasks& tuning,
-                                         const CompileOptions& options);
+                                         const CompileOptions& options,
+                                         const std::function<bool(const Provider& provider)>& measures);
 
 // The fastest kernel for each task, in their order; those that are estimated to take most of the time are measured
 // first, and those that the time did not suffice for are left out, as are those that none of the providers that are

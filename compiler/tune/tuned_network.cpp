@@ -157,7 +157,7 @@ std::vector<TunedKernel*> tuned_of(const Program& program, std::vector<TunedKern
   for (const Step& step : program.steps) {
     const OperatorFormats formats{program.buffer(step.reads.front()).format, program.buffer(step.writes).format};
     const auto found = std::ranges::find_if(tuned, [&](const TunedKernel& kernel) {
-      return !step.is_copy() && kernel.layer == step.name && kernel.batch == program.batch && kernel.formats == formats;
+      return !step.is_copy() && kernel.is_of(step.name, program.batch, formats);
     });
     of_steps.push_back(found == tuned.end() ? nullptr : &*found);
   }

@@ -260,7 +260,7 @@ TEST_CASE("inspect_simplify_shows_the_kernels_of_halves_that_are_compiled") {
       INFO(key);
       CHECK(shown[0].at(key) == compiled[0].at(key));
     }
-    // Of lines of eight images a kernel pools that is not baked, of pairs one that is.
+    // A kernel that is not baked pools lines of eight images, and one that is pools pairs.
     if (batch == "8") CHECK(shown[0].at("provider") == "conv_warpgroup");
     if (precision == "fp16x2") CHECK(shown[0].at("provider") == "conv_baked");
     const auto steps = nlohmann::json::parse(run_burin({"inspect", package, "--json"}).out)["network"]["programs"][0];

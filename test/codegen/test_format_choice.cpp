@@ -643,7 +643,8 @@ TEST_CASE("in_other_formats: the convolutions of a graph in those that they have
     CompileOptions options;
     options.precisions.all = precision;
     const Network formatted = in_usual_formats(graph, options, batch);
-    const std::vector<Task> tasks = in_other_formats(graph, formatted, options, batch);
+    const auto all = [](const Provider&) { return true; };
+    const std::vector<Task> tasks = in_other_formats(graph, formatted, options, batch, all);
     CHECK(tasks.empty() == others.empty());
     for (const Task& task : tasks) {
       const OperatorFormats formats = task.formats();
@@ -655,7 +656,7 @@ TEST_CASE("in_other_formats: the convolutions of a graph in those that they have
       CHECK(task.batch == batch);
     }
     options.layout = TensorLayout::nchw;  // whoever asks for a layout leaves no choice
-    CHECK(in_other_formats(graph, in_usual_formats(graph, options, batch), options, batch).empty());
+    CHECK(in_other_formats(graph, in_usual_formats(graph, options, batch), options, batch, all).empty());
     CHECK(formats_by_measurement(graph, options, batch).empty());
   }
 }

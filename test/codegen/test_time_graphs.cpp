@@ -235,7 +235,7 @@ TEST_CASE("formats: networks are timed with calls of libraries in the formats th
     CompileOptions forbidden = options;
     forbidden.libraries = false;
     (void)time_graphs(two_layers(), forbidden, rules_for({}), {}, none_called);
-    (void)time_graphs(two_layers(), options, rules_for({"conv_warpgroup", "conv_cublas"}), {}, none_called);
+    (void)time_graphs(two_layers(), options, rules_for({"conv_warpgroup", "linear_cublas"}), {}, none_called);
 
     const TimedGraphs timed = time_graphs(two_layers(), options, rules_for({}), {}, called);
     REQUIRE(timed.notes.size() == 1);

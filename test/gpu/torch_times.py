@@ -135,7 +135,7 @@ def compiled(network):
 
 
 def check_compiled():
-    """Of what it cannot trace torch.compile makes nothing, and runs it as it is, without a word."""
+    """torch.compile makes nothing of what it cannot trace, and runs it as it is, without a word."""
     if torch._dynamo.utils.counters["stats"]["unique_graphs"] == 0:
         raise RuntimeError("torch.compile traced no part of the network")
 

@@ -327,6 +327,22 @@ TEST_CASE("library_call: what is no product of matrices, and plans of products t
              Contains("nothing says what the call computes"));
   CHECK_THAT(linear_fault([](Kernel& kernel, LibraryPlan&, TemplatePlan&) { kernel.linear->columns = 13; }),
              Contains("its input is not float images in nchw"));
+  // Nothing but the call's own form says how large the tensors of a fully connected layer are.
+  const auto in_last = [&](int features, int columns) {
+    return linear_fault([&](Kernel& kernel, LibraryPlan&, TemplatePlan& own) {
+      for (KernelTensor* tensor : {&own.input(), &own.output()}) {
+        tensor->layout = TensorLayout::nhwc4;
+        tensor->channels = features;
+        tensor->rows = tensor->cols = 1;
+        tensor->image_words = tensor->run_words = features;
+        tensor->alignment = 16;
+      }
+      kernel.linear->rows = kernel.linear->columns = columns;
+    });
+  };
+  CHECK_THAT(in_last(4, 4096), Contains("its input is not images of floats in nchw or nhwc4"));
+  CHECK_THAT(in_last(8, 8),
+             Contains("a fully connected layer is called on floats in nchw, and its tensors are f32 nhwc4"));
   CHECK_THAT(linear_fault([](Kernel& kernel, LibraryPlan&, TemplatePlan&) { kernel.linear->rows = 1LL << 40; }),
              Contains("out_channels"));
 }

@@ -96,14 +96,10 @@ struct Factors {
   float alpha, beta;
 };
 
-burin::ElementType element_of(int type) {
-  return type == kFloat ? burin::ElementType::f32 : type == kHalf ? burin::ElementType::f16 : burin::ElementType::bf16;
-}
-
 void multiply(const Product& product, const FakeCublasltMatrix& a, const FakeCublasltMatrix& b,
               const FakeCublasltMatrix& c, const FakeCublasltMatrix& d, const Factors& of) {
   const bool transposed = product.transpose_a == 1;
-  const burin::ElementType element = element_of(d.type);
+  const burin::ElementType element = burin_test::element_of(d.type);
   for (std::int32_t i = 0; i < d.products; ++i)
     for (std::uint64_t col = 0; col < d.cols; ++col)
       for (std::uint64_t row = 0; row < d.rows; ++row) {

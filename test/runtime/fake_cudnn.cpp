@@ -80,14 +80,11 @@ std::array<int, 4> dense(int layout, int c, int h, int w) {
 }
 
 // Values of a tensor of a type, one by one.
-burin::ElementType element_of(int type) {
-  return type == kFloat ? burin::ElementType::f32 : type == kHalf ? burin::ElementType::f16 : burin::ElementType::bf16;
-}
 float load_value(const void* tensor, int type, std::ptrdiff_t at) {
-  return burin_test::load_element(element_of(type), tensor, at);
+  return burin_test::load_element(burin_test::element_of(type), tensor, at);
 }
 void store_value(void* tensor, int type, std::ptrdiff_t at, float value) {
-  burin_test::store_element(element_of(type), tensor, at, value);
+  burin_test::store_element(burin_test::element_of(type), tensor, at, value);
 }
 
 // What a call was told and given.

@@ -14,6 +14,14 @@ namespace burin_test {
 
 inline constexpr double kFakeLaunchUs = 5;  // FakeDriver's
 
+// Both libraries number floats and halves alike, and BF16 each in its own way.
+inline constexpr int kFakeFloat = 0, kFakeHalf = 2;
+inline burin::ElementType element_of(int type) {
+  return type == kFakeFloat  ? burin::ElementType::f32
+         : type == kFakeHalf ? burin::ElementType::f16
+                             : burin::ElementType::bf16;
+}
+
 // The values of a tensor, one by one.
 inline float load_element(burin::ElementType type, const void* tensor, std::ptrdiff_t at) {
   if (type == burin::ElementType::f32) return static_cast<const float*>(tensor)[at];

@@ -919,6 +919,18 @@ TEST_CASE("tune: what is measured first are the formats of the graph, then other
           }) == 1);
   }
 
+  // Where nothing can be used in another format, that is said, and changes nothing.
+  const Tuned refused = tune_graphs(ProgramGraphs(network), options, tune_options,
+                                    [&](const Task& task, const Candidate& candidate) {
+                                      if (task.writes.layout != TensorLayout::n4c8hw)
+                                        fail(ErrorKind::unsupported, "refused");
+                                      return fake_compile(task, candidate);
+                                    },
+                                    measurer, {});
+  CHECK(refused.kernels.size() == without.kernels.size());
+  REQUIRE(refused.notes.size() > 1);
+  CHECK(refused.notes[1].starts_with("in another format, layer '"));
+
   // The time suffices for the first kernel alone.
   now = 0;
   tune_options.budget_s = 1;
