@@ -451,20 +451,21 @@ Comparison compare(std::span<const float> output, std::span<const double> refere
   return compare_each(output, reference, element, [&](std::size_t i) { return tolerances[i]; }, leeway);
 }
 
-std::vector<double> bias_errors(const ConvLayer& layer, ElementType rounded_to, int batch) {
+void add_bias_errors(const ConvLayer& layer, ElementType rounded_to, int batch, std::vector<double>& errors) {
+  if (rounded_to == ElementType::f32) return;
+  errors.resize(static_cast<std::size_t>(layer.shape.conv_elements() * batch));
+  if (layer.bias.empty()) return;
   const std::vector<float> stored = rounded(rounded_to, layer.bias);
-  std::vector<double> errors(static_cast<std::size_t>(layer.shape.conv_elements() * batch));
   for_each_output(layer.shape, batch, [&](std::size_t i, std::size_t k) {
-    if (!stored.empty()) errors[i] = std::abs(static_cast<double>(layer.bias[k]) - stored[k]);
+    errors[i] += std::abs(static_cast<double>(layer.bias[k]) - stored[k]);
   });
-  return errors;
 }
 
 std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& arithmetic, int batch,
                                    std::span<const float> input) {
-  std::vector<double> of_biases;
-  if (arithmetic.biases != ElementType::f32) of_biases = bias_errors(layer, arithmetic.biases, batch);
-  if (arithmetic.weights == FactorType::f32 && arithmetic.inputs == FactorType::f32) return of_biases;
+  std::vector<double> errors;
+  add_bias_errors(layer, arithmetic.biases, batch, errors);
+  if (arithmetic.weights == FactorType::f32 && arithmetic.inputs == FactorType::f32) return errors;
   ConvLayer stored = layer;
   // The sums alone matter.
   stored.shape.epilogue = {};
@@ -474,8 +475,9 @@ std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& ari
     stored.weights[i] = rounded(arithmetic.weights, layer.weights[i]);
     lost.weights[i] = layer.weights[i] - stored.weights[i];
   }
-  std::vector<double> errors = ConvolutionReference(lost, batch, input, {}).magnitudes();
-  for (std::size_t i = 0; i < of_biases.size(); ++i) errors[i] += of_biases[i];
+  const ConvolutionReference of_weights(lost, batch, input, {});
+  errors.resize(of_weights.magnitudes().size());
+  for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += of_weights.magnitudes()[i];
   if (arithmetic.inputs == FactorType::f32) return errors;
   std::vector<float> lost_input(input.begin(), input.end());
   for (float& value : lost_input) value = is_finite(value) ? value - rounded(arithmetic.inputs, value) : 0;

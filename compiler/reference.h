@@ -118,8 +118,9 @@ class ConvolutionReference {
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> tolerances,
                    ElementType element = ElementType::f32, std::span<const Leeway> leeway = {});
 
-// What rounding its bias takes from each sum of a convolution.
-std::vector<double> bias_errors(const ConvLayer& layer, ElementType rounded_to, int batch);
+// Adds to `errors`, which has one for each sum of a convolution or is empty, what rounding its bias takes from it: to
+// f32 nothing.
+void add_bias_errors(const ConvLayer& layer, ElementType rounded_to, int batch, std::vector<double>& errors);
 
 // How far each sum of a convolution may move when its weights, inputs and biases are rounded as `arithmetic` says: what
 // rounding takes from each weight, times its input, and from each input, times its weight, without signs, and from the

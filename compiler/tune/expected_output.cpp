@@ -51,11 +51,7 @@ const std::vector<double>& ExpectedOutput::tolerances(const Arithmetic& made_wit
     Arithmetic arithmetic = arithmetic_;
     arithmetic.promote_every = made_with.promote_every;
     std::vector<double> errors = stored ? storage_errors_ : std::vector<double>();
-    if (made_with.biases != ElementType::f32) {
-      const std::vector<double> of_biases = bias_errors(layer_, made_with.biases, static_cast<int>(checked_.size()));
-      errors.resize(of_biases.size());
-      for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += of_biases[i];
-    }
+    add_bias_errors(layer_, made_with.biases, static_cast<int>(checked_.size()), errors);
     known->second = reference_->tolerances(arithmetic, errors);
   }
   return known->second;

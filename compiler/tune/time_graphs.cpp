@@ -47,7 +47,12 @@ class GraphTimer {
             fmt::format("batch {}: the network was not timed {}: {}", batch, variants[i].name, error.what()));
       }
     }
-    if (there.size() < 2) return there.empty() ? 0 : there.front();
+    if (there.empty()) return 0;
+    if (there.size() == 1) {
+      notes.push_back(fmt::format("batch {}: the network is packed {}: it has no other kernels", batch,
+                                  variants[there.front()].name));
+      return there.front();
+    }
     try {
       const std::vector<double> us = time_(programs, kTurnsOfGraphs);
       const auto least = static_cast<std::size_t>(std::ranges::min_element(us) - us.begin());

@@ -358,7 +358,12 @@ TEST_CASE("formats: within a limit of memory those are taken in which the networ
   const TimedGraphs one = time_graphs(two_layers(), options, {FormatRule::careful}, {}, time);
   CHECK(timed == 1);
   INFO(fmt::format("{}", fmt::join(one.notes, "\n")));
-  REQUIRE(one.notes.size() == 1);
+  REQUIRE(one.notes.size() == 2);
   CHECK_THAT(one.notes[0], Contains("the network was not timed with"));
+  CHECK_THAT(one.notes[1], Contains("the network is packed with"));
   CHECK(one.formats.contains(8) == !usual_is_less);
+  // What each of several batch sizes keeps by itself says nothing of what they take together.
+  options.batches = {1, 8};
+  CHECK(time_graphs(two_layers(), options, {FormatRule::careful}, {}, time).notes.empty());
+  CHECK(timed == 1);
 }
