@@ -170,26 +170,42 @@ Candidate TemplateProvider::with_choices(const Task& task, const std::string& te
   };
   constexpr int kAll = 1000;
   const std::vector<std::pair<std::string, int>> chosen = parse_choices(text);
+  const auto has_chosen = [&](TemplatePlan& plan) {
+    return std::ranges::all_of(chosen,
+                               [&](const auto& choice) { return choice_in(plan, choice.first) == choice.second; });
+  };
+  // Another plan with these choices, or why there is none.
+  TemplatePlan plan;
+  const auto choose_in = [&](const std::string& other) -> std::string {
+    plan = parse_template_plan(other);
+    for (const auto& [choice, value] : chosen) choice_in(plan, choice) = value;
+    // The number of blocks follows from the choices, and is computed anew.
+    LaunchGeometry& launch = plan.launch();
+    if (launch.cluster_tiles > 1) launch.tiles_per_image = round_up(launch.tiles_per_image, launch.cluster_tiles);
+    if (const auto faults = faults_of(plan, name()); !faults.empty()) return faults.front();
+    plan = plan_as(task, plan);
+    if (plan.integers.empty() || !has_chosen(plan)) {
+      return "together with the best of its other choices they do not fit; choose these, too";
+    }
+    const auto faults = faults_of(plan, name());
+    return faults.empty() ? "" : faults.front();
+  };
+  // Where no choice is left open, any plan will do to begin with, and a search for all takes long.
+  const auto is_open = [&](const std::string& choice) {
+    return std::ranges::find(chosen, choice, &std::pair<std::string, int>::first) == chosen.end();
+  };
+  if (std::ranges::none_of(choices(), is_open)) {
+    const std::vector<Candidate> one = search(task, {.count = 1});
+    if (!one.empty() && choose_in(one.front().plan).empty()) return candidate(task, plan);
+  }
   const std::vector<Candidate> all = search(task, {.count = kAll});
   if (all.empty()) refuse(fmt::format("it has none for {}", task.description));
   for (const Candidate& candidate : all) {
-    TemplatePlan plan = parse_template_plan(candidate.plan);
-    const auto has = [&](const auto& choice) { return choice_in(plan, choice.first) == choice.second; };
-    if (std::ranges::all_of(chosen, has)) return candidate;
+    TemplatePlan proposed = parse_template_plan(candidate.plan);
+    if (has_chosen(proposed)) return candidate;
   }
   // Nothing like it was proposed: the best plan, with these choices.
-  TemplatePlan plan = parse_template_plan(all.front().plan);
-  for (const auto& [choice, value] : chosen) choice_in(plan, choice) = value;
-  const auto check = [&] {
-    if (const auto faults = faults_of(plan, name()); !faults.empty()) refuse(faults.front());
-  };
-  check();
-  plan = plan_as(task, plan);
-  const auto is_kept = [&](const auto& choice) { return choice_in(plan, choice.first) == choice.second; };
-  if (plan.integers.empty() || !std::ranges::all_of(chosen, is_kept)) {
-    refuse("together with the best of its other choices they do not fit; choose these, too");
-  }
-  check();
+  if (const std::string fault = choose_in(all.front().plan); !fault.empty()) refuse(fault);
   return candidate(task, plan);
 }
 

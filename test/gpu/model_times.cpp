@@ -1,9 +1,10 @@
-// burin_model_times: measures what the cost models predict. Of each of the model_cases(), at batch 1 and 32, the best
-// candidates of every provider are compiled and timed as `burin tune` times them: in a graph, with cold code. The
-// lines go to stdout as test/models/times.tsv holds them, progress to stderr.
+// burin_model_times: measures what the cost models predict. Of each of the model_cases(), at batch 1 and 32, and of
+// convolutions in each of the model_forms(), the best candidates of every provider are compiled and timed as `burin
+// tune` times them: in a graph, with cold code. The lines go to stdout as test/models/times.tsv holds them, progress to
+// stderr.
 //
-// burin_model_times [DEVICE [NAME [COUNT]]]: the ordinal of the device (0), a part of the names of the cases (all), and
-// how many candidates each provider is asked for (2).
+// burin_model_times [DEVICE [NAME [COUNT [FORM...]]]]: the ordinal of the device (0), a part of the names of the cases
+// (all), how many candidates each provider is asked for (2), and the forms (all), such as fp16:nchw8.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,11 +29,29 @@ namespace {
 
 struct Measured {
   const ModelCase* about = nullptr;
+  ModelForm form;
   Task task;
   Candidate candidate;
 };
 
-int run(int device_index, const std::string& part, int count) {
+// What the providers propose in a form. Kernels that are the same in the plain form are measured there.
+void add_candidates(const ModelCase& about, const Network& network, const ModelForm& form, int batch,
+                    const std::string& arch, int count, std::vector<Measured>& all) {
+  const Task task = task_in_form(network, form, batch, arch), plain = task_in_form(network, {}, batch, arch);
+  for (const Provider* provider : providers()) {
+    if (provider->needs_measuring()) continue;
+    std::vector<Candidate> candidates = provider->propose(task, {.count = count});
+    if (!form.is_plain()) {
+      const std::vector<Candidate> of_plain = provider->propose(plain, {.count = count});
+      std::erase_if(candidates, [&](const Candidate& candidate) {
+        return std::ranges::find(of_plain, candidate.plan, &Candidate::plan) != of_plain.end();
+      });
+    }
+    for (Candidate& candidate : candidates) all.push_back({&about, form, task, std::move(candidate)});
+  }
+}
+
+int run(int device_index, const std::string& part, int count, const std::vector<ModelForm>& forms) {
   const Device device = Device::open(device_index);
   const std::string arch = device.info().arch();
   fmt::print("# {}, driver for CUDA {}\n{}\n", device.info().name, device.info().driver_version, kTimesHeader);
@@ -44,13 +63,11 @@ int run(int device_index, const std::string& part, int count) {
   for (const ModelCase& model_case : cases) {
     if (model_case.edge.name.find(part) == std::string::npos) continue;
     const Network& network = networks.emplace_back(network_of(model_case.edge));
-    for (const int batch : {1, 32}) {
-      const Task task = whole_task(network, batch, arch);
-      for (const Provider* provider : providers()) {
-        if (provider->needs_measuring()) continue;
-        for (Candidate& candidate : provider->propose(task, {.count = count})) {
-          all.push_back({&model_case, task, std::move(candidate)});
-        }
+    const bool is_convolution = std::holds_alternative<Convolution>(network.operators.back().kind);
+    for (const ModelForm& form : forms) {
+      if (!is_convolution && !form.is_plain()) continue;
+      for (const int batch : {1, 32}) {
+        if (suits(form, batch)) add_candidates(model_case, network, form, batch, arch, count, all);
       }
     }
   }
@@ -74,7 +91,7 @@ int run(int device_index, const std::string& part, int count) {
     const Measurement time =
         Bench(device, compiled.package, {.samples = 50}).time_in_chain(kernel, measured.task.batch);
     lines[compiled.key.first] =
-        print({name, measured.task.batch, measured.candidate.provider,
+        print({name, measured.form, measured.task.batch, measured.candidate.provider,
                find_provider(measured.candidate.provider)->brief(measured.candidate.plan), time.median_us});
     fmt::print(stderr, "{} of {}\r", done + 1, all.size());
   }
@@ -86,8 +103,10 @@ int run(int device_index, const std::string& part, int count) {
 
 int main(int count, char** arguments) {
   try {
+    std::vector<ModelForm> forms;
+    for (int i = 4; i < count; ++i) forms.push_back(parse_form(arguments[i]));
     return run(count > 1 ? std::atoi(arguments[1]) : 0, count > 2 ? arguments[2] : "",
-               count > 3 ? std::atoi(arguments[3]) : 2);
+               count > 3 ? std::atoi(arguments[3]) : 2, forms.empty() ? model_forms() : forms);
   } catch (const Error& error) {
     fmt::print(stderr, "error: {}\n", error.what());
     return EXIT_FAILURE;

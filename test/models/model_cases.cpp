@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
+#include "compiler/program_tasks.h"
 #include "compiler/reference.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -160,8 +162,44 @@ std::vector<ModelCase> model_cases() {
   };
 }
 
+std::string to_string(const ModelForm& form) {
+  return fmt::format("{}:{}", to_string(form.precision), to_string(form.layout));
+}
+
+std::vector<ModelForm> model_forms() {
+  return {{},
+          {Precision::tf32, TensorLayout::nchw},
+          {Precision::tf32, TensorLayout::n4c8hw},
+          {Precision::tf32, TensorLayout::nhwc4},
+          {Precision::fp16, TensorLayout::nchw},
+          {Precision::fp16, TensorLayout::nchw8},
+          {Precision::fp16, TensorLayout::n8c8hw},
+          {Precision::fp16, TensorLayout::nhwc8}};
+}
+
+ModelForm parse_form(std::string_view text) {
+  const std::vector<ModelForm> forms = model_forms();
+  const auto found = std::ranges::find(forms, text, [](const ModelForm& form) { return to_string(form); });
+  if (found == forms.end()) fail(ErrorKind::usage, "'{}' is no form of a convolution, such as fp16:nchw8", text);
+  return *found;
+}
+
+bool suits(const ModelForm& form, int batch) { return batch % images_together(form.layout) == 0; }
+
+Task task_in_form(const Network& network, const ModelForm& form, int batch, const std::string& arch) {
+  if (form.is_plain()) return whole_task(network, batch, arch);
+  CompileOptions options;
+  options.archs = {arch};
+  options.precisions.all = form.precision;
+  options.layout = form.layout;
+  const Operator& op = network.operators.back();
+  const auto& layer = network.layers.at(static_cast<std::size_t>(std::get<Convolution>(op.kind).layer));
+  return task_of(op, layer, batch, options);
+}
+
 std::string print(const MeasuredTime& time) {
-  return fmt::format("{}\t{}\t{}\t{}\t{:.3f}\n", time.op, time.batch, time.provider, time.plan, time.us);
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{:.3f}\n", time.op, to_string(time.form), time.batch, time.provider,
+                     time.plan, time.us);
 }
 
 std::vector<MeasuredTime> parse_times(std::string_view text) {
@@ -187,12 +225,13 @@ std::vector<MeasuredTime> parse_times(std::string_view text) {
       const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
       return error == std::errc{} && end == field.data() + field.size() && value > 0;
     };
-    if (fields.size() != 5 || !number(fields[1], time.batch) || !number(fields[4], time.us)) {
-      fail(ErrorKind::bad_input, "line {}: expected five fields, with a batch and a time", line);
+    if (fields.size() != 6 || !number(fields[2], time.batch) || !number(fields[5], time.us)) {
+      fail(ErrorKind::bad_input, "line {}: expected six fields, with a batch and a time", line);
     }
     time.op = fields[0];
-    time.provider = fields[2];
-    time.plan = fields[3];
+    time.form = parse_form(fields[1]);
+    time.provider = fields[3];
+    time.plan = fields[4];
     times.push_back(std::move(time));
   }
   return times;

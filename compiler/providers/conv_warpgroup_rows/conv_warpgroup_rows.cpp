@@ -27,7 +27,8 @@ RowFormats formats_of(const Task& task) {
   return {.factors = multiplied_type(task),
           .reads_halves = has_places(input.layout) && in_halves(input),
           .writes_places = has_places(output.layout),
-          .writes_halves = in_halves(output)};
+          .writes_halves = in_halves(output),
+          .writes_last = has_channels_last(output.layout)};
 }
 
 // Those of a plan, for the task's tensors.

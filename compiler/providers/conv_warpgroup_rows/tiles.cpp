@@ -288,7 +288,7 @@ struct RowClocks {
   double intake, first_intake;  // bytes of weights in a clock; the launch before covers some
   double pair, four, eight;     // blocks of a cluster that meet
   double cluster_bytes;         // of sums, in a clock
-  double sector;                // of 32 bytes that are stored
+  double copy;                  // of 32 places that are copied as they are
 };
 
 // Fitted to 2,449 kernels of 26 layers at batch 1, in FP16 and TF32: 10 % off in the mean. The choices take 1.07 times
@@ -303,9 +303,9 @@ constexpr RowClocks kClocksOfFloats = {.octet = 7.6,
                                        .four = 1220,
                                        .eight = 1890,
                                        .cluster_bytes = 48,
-                                       .sector = 1.03};
-// Fitted to 1,289 kernels of 26 layers at batch 1, in FP16: 14 % off in the mean, choices 1.05 times as long. What a
-// thread waits for and what it stores is hidden.
+                                       .copy = 0};
+// Of few images. Fitted to 1,289 kernels of 26 layers at batch 1, in FP16 in nchw8: 14 % off in the mean, choices 1.05
+// times as long. What a thread waits for and what it stores is hidden.
 constexpr RowClocks kClocksOfPlaces = {.octet = 7.4,
                                        .step = 42,
                                        .overlap_loss = 0,
@@ -316,18 +316,56 @@ constexpr RowClocks kClocksOfPlaces = {.octet = 7.4,
                                        .four = 1380,
                                        .eight = 1710,
                                        .cluster_bytes = 44,
-                                       .sector = 0};
+                                       .copy = 17};
+// Of more, whose blocks follow each other and hide nothing. Fitted to 352 kernels of 22 layers at batch 1 and 32, in
+// FP16 in nchw8 and nhwc8: at batch 32 they are 9 % off in the median.
+constexpr RowClocks kClocksOfManyPlaces = {.octet = 5.04,
+                                           .step = 15,
+                                           .overlap_loss = 0.69,
+                                           .chunk = 320,
+                                           .intake = 58,
+                                           .first_intake = 0.74,
+                                           .pair = 647,
+                                           .four = 1137,
+                                           .eight = 1317,
+                                           .cluster_bytes = 44,
+                                           .copy = 33};
+constexpr int kFewImages = 4;
+
+const RowClocks& clocks_of(const RowFormats& formats, int batch) {
+  if (!formats.reads_halves) return kClocksOfFloats;
+  return batch <= kFewImages ? kClocksOfPlaces : kClocksOfManyPlaces;
+}
+
+// What a block takes for its values once they are added up: for each sector of 32 bytes where they are planes; of
+// places, where there are many images, at all, for each value, and for each residual beside it. Where all channels of a
+// pixel follow each other, neighbours in a warp store places of different lines.
+struct EndClocks {
+  double sector = 0;
+  double of_block = 0, value = 0, residual = 0;
+};
+constexpr EndClocks kEndInPlanes = {.sector = 1.03};
+constexpr EndClocks kEndInPlaces = {.of_block = 337, .value = 0.03, .residual = 0.04};
+constexpr EndClocks kEndWithHalvesLast = {.of_block = 337, .value = 0.35, .residual = 0.10};
+// Fitted to 176 kernels of the same layers in TF32.
+constexpr EndClocks kEndWithFloatsLast = {.of_block = 314, .value = 0.44, .residual = 0.65};
+
+EndClocks end_clocks_of(const RowFormats& formats, int batch) {
+  if (!formats.writes_places) return kEndInPlanes;
+  if (batch <= kFewImages) return {};
+  if (!formats.writes_halves) return kEndWithFloatsLast;
+  return formats.writes_last ? kEndWithHalvesLast : kEndInPlaces;
+}
 
 // What staging a chunk of activations takes, and what its loads wait for.
 struct Staging {
   double clocks = 0, waits = 0;
 };
-Staging staging_of(const WarpgroupRowTiles& tiles, double places) {
-  constexpr double kCopyClocks = 17;  // of 32 places that are copied as they are
+Staging staging_of(const WarpgroupRowTiles& tiles, const RowClocks& clocks, double places) {
   // 32 places take turns of the loop, whether there is something to stage or not, and loads, half as many in TF32; a
   // thread waits for each batch of them.
   constexpr double kTurnClocks = 21.7, kPlaceClocks = 32.7, kBatchLatency = 427, kTf32Share = 0.69;
-  if (tiles.formats.reads_halves) return {places / kWarpSize * kCopyClocks, 0};
+  if (tiles.formats.reads_halves) return {places / kWarpSize * clocks.copy, 0};
   const double batches = std::ceil(places / (tiles.items * tiles.threads()));
   const double share = tiles.formats.factors == FactorType::tf32 ? kTf32Share : 1;
   return {batches * tiles.items * tiles.threads() / kWarpSize * kTurnClocks * (0.3 + 0.7 * share) +
@@ -346,7 +384,7 @@ double late_weights(const WarpgroupRowTiles& tiles, double chunks, double chunk_
 }  // namespace
 
 double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
-  const RowClocks& clocks = tiles.formats.reads_halves ? kClocksOfPlaces : kClocksOfFloats;
+  const RowClocks& clocks = clocks_of(tiles.formats, batch);
   constexpr double kWithResidual = 3;  // what is stored, and the residual with it
   const int at_once =
       tiles.cluster == 1 ? arch.multiprocessors : arch.clustered_blocks.at(static_cast<std::size_t>(tiles.cluster) - 1);
@@ -356,7 +394,7 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double rounds = std::ceil(of_multiprocessor / resident);
   const double reading = share_that_reads(tiles.part(), shape, tiles.tile_rows(), tiles.tile_cols);
   const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape) * reading, steps = tiles.steps(shape);
-  const auto [staging, waits] = staging_of(tiles, static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes);
+  const auto [staging, waits] = staging_of(tiles, clocks, static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes);
   const double products = steps * tiles.groups() * octets * clocks.octet;
   const double of_group = steps * std::max(octets * clocks.octet, clocks.step);
   const double weights = static_cast<double>(tiles.panels_bytes(shape)) / clocks.intake;
@@ -364,11 +402,11 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double at_least = slowest + clocks.overlap_loss * (products + staging - std::min(slowest, products + staging)) +
                           clocks.chunk / resident;
   const double chunk = at_least + late_weights(tiles, chunks, at_least, weights);
-  const double row_sectors =
-      tiles.formats.writes_places ? (tiles.stored_cols(shape) / 2.0 + 1) / 8 : tiles.stored_cols(shape) / 8.0 + 1;
-  const double sectors = static_cast<double>(tiles.block_rows()) / tiles.cluster * tiles.stored_rows(shape) *
-                         row_sectors * (shape.epilogue.residual ? kWithResidual : 1);
-  const double end = sectors * (tiles.formats.writes_places ? kClocksOfPlaces : kClocksOfFloats).sector +
+  const double rows = static_cast<double>(tiles.block_rows()) / tiles.cluster * tiles.stored_rows(shape);
+  const double sectors = rows * (tiles.stored_cols(shape) / 8.0 + 1) * (shape.epilogue.residual ? kWithResidual : 1);
+  const EndClocks ending = end_clocks_of(tiles.formats, batch);
+  const double of_value = ending.value + (shape.epilogue.residual ? ending.residual : 0);
+  const double end = ending.of_block + rows * tiles.stored_cols(shape) * of_value + sectors * ending.sector +
                      (shape.epilogue.filters() ? filter_clocks(tiles, shape) : 0);
   const double of_block = (chunks - 1) * chunk + std::max(staging, clocks.first_intake * weights) +
                           std::max(products, of_group / resident) + end;

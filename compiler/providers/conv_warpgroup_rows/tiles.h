@@ -17,6 +17,7 @@ struct RowFormats {
   FactorType factors = FactorType::f16;
   bool reads_halves = false;                          // in places, which are copied as they are
   bool writes_places = false, writes_halves = false;  // a residual is as what is written
+  bool writes_last = false;                           // all channels of a pixel behind each other
 };
 
 // A block has `row_groups` x `pixel_groups` warpgroups, each of which multiplies 64 output channels with `group_rows`
