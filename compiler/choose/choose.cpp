@@ -729,8 +729,11 @@ std::vector<Task> in_other_formats(const Network& graph, const Network& formatte
     const double chosen_us =
         estimated_us(task_of(*task.op, *task.layer, chosen.input, chosen.output, batch, options), options);
     const auto is_measured = [&](const Candidate& call) { return measures(*find_provider(call.provider)); };
-    worthwhile[i] = std::isfinite(us) && (us < kWorthMeasuring * chosen_us ||
-                                          std::ranges::any_of(unmodelled_candidates(task, options), is_measured));
+    // Where tensors lie otherwise, a library takes as long as it does for these, and longer.
+    const bool is_as_called = has_channels_last(task.reads.front().layout) && has_channels_last(task.writes.layout);
+    worthwhile[i] =
+        std::isfinite(us) && (us < kWorthMeasuring * chosen_us ||
+                              (is_as_called && std::ranges::any_of(unmodelled_candidates(task, options), is_measured)));
   });
   std::vector<Task> measured;
   for (std::size_t i = 0; i < tasks.size(); ++i) {

@@ -20,6 +20,7 @@
 #include "compiler/compile.h"
 #include "compiler/execute/edited_kernel.h"
 #include "compiler/execute/executor.h"
+#include "compiler/execute/reused_memory.h"
 #include "compiler/functions/user_operators.h"
 #include "compiler/import/names.h"
 #include "compiler/measure/tune_on_gpu.h"
@@ -431,6 +432,7 @@ int compile(const CompileArguments& arguments) {
   settings.calibration = read_images("--calibrate", arguments.calibrate, network, options.io);
   settings.activations = read_images("--activations", arguments.activations, network, options.io);
   check_tuned_layers(arguments, network);
+  if (tunes(arguments)) keep_freed_memory();
   if (import.operators != nullptr) {
     auto& operators = dynamic_cast<UserOperators&>(*import.operators);
     operators.compile_for_device(lowest_arch(options.archs));

@@ -17,6 +17,7 @@
 #include "compiler/cli/study/study_page.h"
 #include "compiler/cli/study/study_tables.h"
 #include "compiler/cli/table.h"
+#include "compiler/execute/reused_memory.h"
 #include "compiler/import/import.h"
 #include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
@@ -212,6 +213,7 @@ std::vector<std::string> fill(Study& study, const StudyOptions& options, bool es
 }
 
 int run_study(const StudyArguments& arguments) {
+  keep_freed_memory();
   check_effects(arguments);
   const std::vector<std::string> outputs = outputs_of(arguments);
   StudyOptions options = options_of(arguments);

@@ -8,6 +8,7 @@
 #include "compiler/cli/files.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/verify_report.h"
+#include "compiler/execute/reused_memory.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 
@@ -64,6 +65,7 @@ auto comparing_with(const std::string& path, const Manifest& manifest, const Wor
 }
 
 int verify_package(VerifyArguments arguments) {
+  keep_freed_memory();
   VerifyOptions& options = arguments.options;
   options.batch = one_batch(arguments);
   if (arguments.activation_sparsity) options.zeros = parse_synthetic_zeros(*arguments.activation_sparsity);

@@ -91,6 +91,9 @@ class Provider {
   // Whether it searches plans of the very weights, so that its proposals take much longer than all others' together.
   virtual bool searches_plans() const { return false; }
 
+  // Whether a kernel for the task takes many seconds to compile.
+  virtual bool takes_long_to_make(const Task&) const { return false; }
+
   // Throws Error(usage) where ProposeOptions::plan cannot be such a text, whatever the task.
   virtual void check_choices(const std::string& plan) const = 0;
 

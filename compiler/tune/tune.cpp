@@ -27,6 +27,8 @@ namespace {
 
 // In other formats fewer candidates do: what they take decides of formats, and then of kernels.
 constexpr int kPlansInOtherFormats = 4;
+// And no more than such a share of the time that the formats of the graphs took.
+constexpr double kTimeInOtherFormats = 0.5;
 
 // The models say what each task takes of the network's time.
 std::vector<double> estimates_of(const std::vector<Task>& tasks, const CompileOptions& options) {
@@ -391,6 +393,7 @@ Tuned tune_graphs(const ProgramGraphs& graphs, const CompileOptions& options, co
                   const std::function<void(const TuneProgress&)>& progress) {
   const TimeBudget budget(tune_options.budget_s, tune_options.seconds);
   const TuningTasks tuning = tuning_tasks(graphs, options);
+  const double seconds_before = budget.seconds_left();
   Tuned tuned = tune_tasks(tuning.tasks, options, tune_options, compile, measurer, progress);
   if (!tune_options.other_formats || tuned.was_time_up) return tuned;
   const auto measures = [&, device = measurer.device()](const Provider& provider) {
@@ -401,10 +404,11 @@ Tuned tune_graphs(const ProgramGraphs& graphs, const CompileOptions& options, co
   const std::vector<Task> others = tasks_in_other_formats(graphs, tuning, options, measures);
   const double seconds_left = budget.seconds_left();
   if (others.empty() || seconds_left <= 0) return tuned;
+  const double seconds_taken = seconds_before - seconds_left;  // no number, where there is time for all
   TuneOptions rest = tune_options;
   rest.may_fail = true;
   rest.plans = std::min(rest.plans, kPlansInOtherFormats);
-  if (rest.budget_s > 0) rest.budget_s = seconds_left;
+  if (rest.budget_s > 0) rest.budget_s = std::min(seconds_left, kTimeInOtherFormats * seconds_taken);
   Tuned elsewhere = tune_tasks(others, options, rest, compile, measurer, progress);
   tuned.measured += elsewhere.measured;
   tuned.from_cache += elsewhere.from_cache;

@@ -73,8 +73,11 @@ std::vector<std::size_t> TuningTask::next_round() {
   BURIN_CHECK(round_is_over(), "{}: a round of tuning is not over", name());
   std::vector<Candidate> round;
   if (candidates_.empty()) {
-    round = first();
-  } else {
+    round = without_late(first());
+  } else if (!late_.empty()) {
+    round = promising_late();
+  }
+  if (round.empty() && !candidates_.empty()) {
     const bool improved = best_ && (best_of_last_round_ == 0 || best_us() < kWorthAnotherRound * best_of_last_round_);
     if (!improved) return {};
     best_of_last_round_ = best_us();
@@ -91,6 +94,40 @@ std::vector<std::size_t> TuningTask::next_round() {
     candidates_.push_back(std::move(candidate));
   }
   return added;
+}
+
+// The models' choice is tried in any case.
+std::vector<Candidate> TuningTask::without_late(std::vector<Candidate> candidates) {
+  const auto takes_long = [&](const Candidate& candidate) {
+    return candidate != candidates.front() && find_provider(candidate.provider)->takes_long_to_make(task_);
+  };
+  std::vector<Candidate> at_once;
+  for (const Candidate& candidate : candidates) (takes_long(candidate) ? late_ : at_once).push_back(candidate);
+  return at_once;
+}
+
+// How far the provider's model was off, where it took the least too much for granted. Nothing: none was measured.
+std::optional<double> TuningTask::model_is_off_by(const std::string& provider) const {
+  std::optional<double> least;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (candidates_[i].provider != provider || !is_right(i)) continue;
+    const double off = outcome(i).us / candidates_[i].estimate.us;
+    least = std::min(off, least.value_or(off));
+  }
+  return least;
+}
+
+// Of a provider of which none was measured the first one, which tells how much the model's word is worth.
+std::vector<Candidate> TuningTask::promising_late() {
+  std::vector<Candidate> promising, left;
+  for (Candidate& late : late_) {
+    const std::optional<double> off = model_is_off_by(late.provider);
+    if (best_ && late.estimate.us * off.value_or(1) > kHardlyMore * best_us()) continue;
+    const bool has_one = std::ranges::find(promising, late.provider, &Candidate::provider) != promising.end();
+    (off || !has_one ? promising : left).push_back(std::move(late));
+  }
+  late_ = std::move(left);
+  return promising;
 }
 
 // Those of the best that were not tried before, as many as there are steps left.

@@ -25,8 +25,9 @@ class TuningTask {
              const TuningDevice& device);
 
   // The indices of the candidates to try next; all earlier ones must have an outcome. First those that the models
-  // promise most of, their choice before all others, of each provider at least one unless it is far behind, then the
-  // neighbours of the best as long as that improves. Empty: done.
+  // promise most of, their choice before all others, of each provider at least one unless it is far behind; then those
+  // of them that take long to make, as far as they promise more than was measured; then the neighbours of the best as
+  // long as that improves. Empty: done.
   std::vector<std::size_t> next_round();
 
   const Task& task() const { return task_; }
@@ -66,6 +67,9 @@ class TuningTask {
 
  private:
   std::vector<Candidate> first() const;
+  std::vector<Candidate> without_late(std::vector<Candidate> candidates);
+  std::vector<Candidate> promising_late();
+  std::optional<double> model_is_off_by(const std::string& provider) const;
   std::vector<Candidate> neighbours() const;
   bool is_asked(const Candidate& candidate) const;
   bool is_right(std::size_t candidate) const;  // it was measured, and has no fault
@@ -81,6 +85,7 @@ class TuningTask {
   const std::vector<std::string> providers_;
   const TuningDevice device_;
   int steps_left_;
+  std::vector<Candidate> late_;        // of the first, that take long to make
   std::vector<Candidate> candidates_;  // one for each of the evidence
   TuningRecord evidence_;
   std::optional<std::size_t> best_;

@@ -399,6 +399,33 @@ TEST_CASE("tune: when the time is up nothing new is tried, and what has the most
   CHECK(tune(network, measurer, options).size() == 3);
 }
 
+TEST_CASE("tune: what takes long to compile is tried as far as its model promises more than was measured") {
+  ConvLayer large = layer_of("conv", 3);
+  large.shape.in_channels = large.shape.out_channels = 192;
+  large = burin_test::make_layer("conv", large.shape, 0.1);
+  const Network network = network_of({large});
+  CompileOptions options;
+  options.precisions.all = Precision::tf32;
+  const TuningTasks tuning = tuning_tasks(network, options);
+  REQUIRE(find_provider(kBakedProvider)->takes_long_to_make(tuning.tasks.at(0)));
+  REQUIRE(choose(tuning.tasks.at(0), options).candidate.provider != kBakedProvider);
+  const std::vector<Candidate> baked = find_provider(kBakedProvider)->propose(tuning.tasks.at(0), {});
+  REQUIRE(baked.size() == 1);
+  FakeMeasurer measurer(network);
+  // How many baked kernels are tried where others take so long, and they take so many times what their model says.
+  const auto tried = [&](double others_us, double off) {
+    measurer.others_us = [=](const Kernel&) { return others_us; };
+    measurer.baked_us = [&](const BakedPlan& plan) { return off * plan.predicted_us; };
+    const TunedKernel tuned = tune(network, measurer, {}, options).at(0);
+    CHECK(tuned.evidence.candidates.front().provider != kBakedProvider);
+    return std::ranges::count(tuned.evidence.candidates, kBakedProvider, &TuningCandidate::provider);
+  };
+  const double promised = baked.front().estimate.us;
+  CHECK(tried(promised / 2, 1) == 0);
+  CHECK(tried(promised * 1.2, 2) == 1);  // the first shows that the model promises too much
+  CHECK(tried(promised * 1.2, 1) >= 1);
+}
+
 TEST_CASE("tune: those near the best take turns, and the fastest then is chosen") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
@@ -930,6 +957,19 @@ TEST_CASE("tune: what is measured first are the formats of the graph, then other
   CHECK(refused.kernels.size() == without.kernels.size());
   REQUIRE(refused.notes.size() > 1);
   CHECK(refused.notes[1].starts_with("in another format, layer '"));
+
+  // Other formats get half of the time that those of the graph took.
+  now = 0;
+  tune_options.budget_s = 1000;
+  tune_options.jobs = 1;
+  tune_options.other_formats = false;
+  tuned();
+  const double first = now;
+  now = 0;
+  tune_options.other_formats = true;
+  tuned();
+  CHECK(now > first);
+  CHECK(now <= 1.5 * first + 2);  // one that was begun, and its turns
 
   // The time suffices for the first kernel alone.
   now = 0;
