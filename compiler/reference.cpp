@@ -518,6 +518,17 @@ std::vector<float> random_tensor(std::int64_t elements, std::uint64_t seed) {
   return values;
 }
 
+void spoil(std::span<float> values, double share, std::uint64_t seed) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr std::array kSpoilt = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity};
+  const std::vector<float> draws = random_tensor(std::ssize(values), seed);
+  const auto largest_kept = static_cast<float>(1 - 2 * share);  // of draws from -1 to 1
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (draws[i] > largest_kept) values[i] = kSpoilt[i % kSpoilt.size()];
+  }
+  if (!values.empty()) values[seed % values.size()] = kSpoilt[seed % kSpoilt.size()];
+}
+
 Arithmetic arithmetic_of(const Kernel& kernel) {
   const std::optional<Precision> precision = parse_enum<Precision>(kernel.precision);
   BURIN_CHECK(precision, "a package with precision '{}' was read", kernel.precision);

@@ -138,4 +138,7 @@ std::string describe_output_index(const ConvShape& shape, std::int64_t index);
 // gives 64 bits for each element in turn; their upper 24, read as a number u, give (2u + 1) / 2^24 - 1.
 std::vector<float> random_tensor(std::int64_t elements, std::uint64_t seed);
 
+// Makes NaN and infinities of a share of the values, and of one at least; which, the seed says.
+void spoil(std::span<float> values, double share, std::uint64_t seed);
+
 }  // namespace burin

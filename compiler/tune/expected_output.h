@@ -21,10 +21,13 @@ class ExpectedOutput {
  public:
   static constexpr int kCheckedImages = 8;
 
-  // Input and residual are numbers that the precision's tensors can hold.
-  // `factors`, `zeros`: the Task's.
+  enum class Inputs { finite, some_spoilt };
+
+  // Input and residual are numbers that the precision's tensors can hold; of the input some are NaN and infinite where
+  // that is asked for, so few that about half of the outputs are not. `factors`, `zeros`: the Task's.
   ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision = Precision::fp32,
-                 FactorType factors = FactorType::f32, const std::optional<ActivationZeros>& zeros = {});
+                 FactorType factors = FactorType::f32, const std::optional<ActivationZeros>& zeros = {},
+                 Inputs inputs = Inputs::finite);
 
   std::span<const float> input() const { return input_; }
   std::span<const float> residual() const { return residual_; }
@@ -34,7 +37,8 @@ class ExpectedOutput {
     double error = 0;   // the worst element's, as a share of its tolerance
     std::string fault;  // what is wrong and where; empty: right
   };
-  // `output` was filled with NaN before: an image with a NaN left is wrong, whether it is compared or not.
+  // `output` was filled with NaN before: an image with a NaN left is wrong, whether it is compared or not, unless some
+  // inputs are spoilt.
   // `made_with`: how often sums went over to FP32, and what weights, inputs and biases were rounded to. One thread at a
   // time.
   Verdict judge(std::span<const float> output, const Arithmetic& made_with = {});
@@ -45,6 +49,7 @@ class ExpectedOutput {
 
   const ConvLayer& layer_;
   int batch_ = 1;
+  Inputs inputs_ = Inputs::finite;
   Arithmetic arithmetic_;
   std::vector<int> checked_;  // images, ascending
   std::vector<float> input_, residual_;

@@ -55,7 +55,7 @@ struct Search {
   Measurements measurements;
   std::vector<std::size_t> round;  // the candidates to try next
   std::optional<ConvLayer> made;   // of a fully connected layer
-  std::optional<ExpectedOutput> expected;
+  std::optional<ExpectedOutput> expected, expected_of_spoilt;
   std::map<std::size_t, Package> kept;  // of candidates that may have to take turns once more, or be in the network
   std::set<std::size_t> awaited;        // those that are compiled for that
 
@@ -63,11 +63,13 @@ struct Search {
       : task(asked, options, tune_options.plans, tune_options.providers, device),
         measurements(options.cache, asked, device, tune_options.anew) {}
 
-  void expect() {
+  void expect(ExpectedOutput::Inputs inputs = ExpectedOutput::Inputs::finite) {
     const Task& asked = task.task();
-    if (asked.layer == nullptr) made = as_convolution(asked);
+    if (asked.layer == nullptr && !made) made = as_convolution(asked);
     const ConvLayer& layer = made ? *made : *asked.layer;
-    expected.emplace(layer, analyse(layer), asked.batch, asked.precision, asked.factors, asked.zeros);
+    const bool is_finite = inputs == ExpectedOutput::Inputs::finite;
+    (is_finite ? expected : expected_of_spoilt)
+        .emplace(layer, analyse(layer), asked.batch, asked.precision, asked.factors, asked.zeros, inputs);
   }
 
   // What to try next, and what measuring that needs. It takes its time.
@@ -234,6 +236,7 @@ class Tuner {
     try {
       const double error = checked_error(measurer_, package, asked.batch, *search.expected);
       const LaunchTime time = measurer_.time(package, asked.batch, search.expected->input());
+      if (package.manifest.kernels.front().call && task.is_near_best(time.us)) check_spoilt(search, package);
       task.measured(candidate, time, error);
       search.measurements.store(task.candidate(candidate), time, error);
     } catch (const Error& error) {
@@ -241,6 +244,17 @@ class Tuner {
       search.measurements.store_fault(task.candidate(candidate), error, is_lost);
       if (is_lost) end_tuning(search, candidate, error);
       task.failed(candidate, error);
+    }
+  }
+
+  // A library's own idea of what NaN and infinities give.
+  void check_spoilt(Search& search, const Package& package) {
+    if (!search.expected_of_spoilt) search.expect(ExpectedOutput::Inputs::some_spoilt);
+    try {
+      checked_error(measurer_, package, search.task.task().batch, *search.expected_of_spoilt);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::verification) throw;
+      fail(error.kind(), "with NaN and infinities among the inputs {}", error.what());
     }
   }
 

@@ -15,6 +15,7 @@ constexpr std::size_t kMostContenders = 4;
 // What takes little more than the best a network may make up for; but each rival is compiled once more for it.
 constexpr double kLittleMore = 1.1;
 constexpr std::size_t kMostRivals = 3;
+constexpr double kNear = 1.5;  // times the best
 
 }  // namespace
 
@@ -174,6 +175,8 @@ bool TuningTask::may_contend(std::size_t candidate) const {
 bool TuningTask::may_be_taken(std::size_t candidate) const {
   return best_ && is_right(candidate) && (candidate == 0 || outcome(candidate).us <= kLittleMore * best_us());
 }
+
+bool TuningTask::is_near_best(double us) const { return !best_ || us <= kNear * best_us(); }
 
 std::vector<std::size_t> TuningTask::contenders() const {
   std::vector<std::size_t> found;

@@ -46,6 +46,9 @@ class TuningTask {
   bool may_contend(std::size_t candidate) const;
   // Whether a network may get it, by what is known so far.
   bool may_be_taken(std::size_t candidate) const;
+  // Whether what takes so long may become one that a network may get, even where some of those before it turn out to be
+  // of no use.
+  bool is_near_best(double us) const;
   // These are the times that contenders had when they took turns: the fastest of them is the best now.
   void took_turns(const std::vector<std::pair<std::size_t, double>>& times_us);
   // Measured before, it had this fault when it took turns.

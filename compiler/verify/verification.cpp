@@ -45,18 +45,6 @@ std::string unwritten_fault(const std::vector<float>& output, int batch) {
   return fmt::format("image {}: an element was not written, or is NaN", image);
 }
 
-// Makes NaN and infinities of a share of the values, and of one at least.
-void spoil(std::span<float> values, double share, std::uint64_t seed) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  constexpr std::array kSpoilt = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity};
-  const std::vector<float> draws = random_tensor(std::ssize(values), seed);
-  const auto largest_kept = static_cast<float>(1 - 2 * share);  // of draws from -1 to 1
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (draws[i] > largest_kept) values[i] = kSpoilt[i % kSpoilt.size()];
-  }
-  if (!values.empty()) values[seed % values.size()] = kSpoilt[seed % kSpoilt.size()];
-}
-
 // The graph that the program was made of.
 Network graph_of(const Program& program, Network network) {
   std::map<std::string_view, const Step*> steps;

@@ -103,6 +103,22 @@ TEST_CASE("expected output: what TF32 takes of inputs and weights is allowed to 
   CHECK_THAT(expected.judge(output).fault, burin_test::StartsWith("wrong: image 0, "));
 }
 
+TEST_CASE("expected output: some inputs are NaN and infinite, and outputs like them are right") {
+  ConvLayer layer = sample_layer();
+  layer.shape.epilogue = {.bias = true};
+  ExpectedOutput expected(layer, analyse(layer), kBatch, Precision::fp32, FactorType::f32, {},
+                          ExpectedOutput::Inputs::some_spoilt);
+  CHECK(std::ranges::any_of(expected.input(), [](float value) { return std::isinf(value); }));
+  CHECK(std::ranges::any_of(expected.input(), [](float value) { return std::isfinite(value); }));
+  const std::vector<double> right = reference_convolution(layer, kBatch, expected.input(), {});
+  std::vector<float> output(right.begin(), right.end());
+  CHECK(expected.judge(output).fault == "");
+  const auto infinite = std::ranges::find_if(output, [](float value) { return std::isinf(value); });
+  REQUIRE(infinite != output.end());
+  *infinite = 0;
+  CHECK_THAT(expected.judge(output).fault, burin_test::StartsWith("wrong: image "));
+}
+
 TEST_CASE("expected output: one image") {
   const ConvLayer layer = sample_layer();
   ExpectedOutput expected(layer, analyse(layer), 1);

@@ -816,6 +816,29 @@ TEST_CASE("tune: where the device has cuDNN its algorithms are measured beside t
   CHECK(!providers_of(tune(network, measurer, few, CompileOptions()).at(0)).contains(std::string(kCudnnProvider)));
 }
 
+TEST_CASE("tune: a call that is right on numbers and not on infinities is left out") {
+  const Network network = network_of({layer_of("conv", 3)});
+  FakeMeasurer measurer(network);
+  measurer.libraries = {{Library::cudnn, "9.19.0"}};
+  measurer.others_us = [](const Kernel& kernel) {
+    if (!kernel.call) return 50.0;
+    return kernel.call->algorithm == CallAlgorithm(ConvolutionAlgorithm::implicit_precomp_gemm) ? 2.0 : 90.0;
+  };
+  measurer.baked_us = [](const BakedPlan&) { return 40.0; };
+  const auto chosen_provider = [&] { return tune(network, measurer, {.plans = 2}, CompileOptions()).at(0); };
+  CHECK(chosen_provider().candidate.provider == kCudnnProvider);
+  measurer.loses_infinities = [](const Kernel& kernel) { return kernel.call.has_value(); };
+  const TunedKernel tuned = chosen_provider();
+  CHECK(tuned.candidate.provider != kCudnnProvider);
+  int left_out = 0;
+  for (const TuningCandidate& candidate : tuned.evidence.candidates) {
+    if (candidate.plan != "algorithm=implicit_precomp_gemm") continue;
+    CHECK(candidate.fault.starts_with("with NaN and infinities among the inputs wrong: image 0, "));
+    ++left_out;
+  }
+  CHECK(left_out == 1);
+}
+
 TEST_CASE("tune: times are kept whatever libraries are there, but for those of a library's calls") {
   const ScratchFolder folder;
   const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
