@@ -43,6 +43,7 @@ RowFormats formats_of(const Ends& ends, FactorType factors) {
   const auto in_halves = [&](TensorLayout layout) { return format_in(layout, factors).element != ElementType::f32; };
   return {.factors = factors,
           .reads_halves = in_halves(ends.input),
+          .reads_planes = ends.input == nchw8,
           .writes_places = ends.output != nchw,
           .writes_halves = in_halves(ends.output)};
 }
@@ -300,6 +301,41 @@ TEST_CASE("convolution of few images on warpgroups: few buffers and many, with c
   }
   // A buffer that is waited for would never be filled.
   CHECK_THROWS_WITH(of.propose({.plan = "chunk_channels=16,buffers=1,cluster=1"}), Contains("do not fit"));
+}
+
+TEST_CASE("convolution of few images on warpgroups: rows of places are copied whole, beside zeros") {
+  const auto in_rows = [](const GroupRowsCase& of) {
+    std::vector<Candidate> found = of.propose({.count = 1000});
+    std::erase_if(found, [](const Candidate& candidate) {
+      return find_provider(kRowsProvider)->brief(candidate.plan).find("items=0") == std::string::npos;
+    });
+    return found;
+  };
+  const Ends places = {nchw8, nchw8};
+  int tried = 0;
+  const auto try_some = [&](const ConvLayer& layer, int batch, std::size_t step, const Ends& ends) {
+    const GroupRowsCase of(layer, FactorType::f16, batch, ends);
+    const std::vector<Candidate> found = in_rows(of);
+    INFO(layer.name << ", " << found.size() << " plans");
+    REQUIRE(!found.empty());
+    for (std::size_t i = 0; i < found.size(); i += step, ++tried) CHECK(of.run(found[i]) == "");
+  };
+  try_some(group_rows_layer(64, 72, 9, 3, 1, 0.3), 2, 3, places);
+  try_some(group_rows_layer(32, 64, 14, 5, 1, 0.5), 1, 4, {nchw8, nchw});
+  try_some(group_rows_layer(128, 64, 7, 1, 1, 0.3, 1, true), 3, 4, places);
+  try_some(group_rows_layer(64, 64, 12, 3, 2, 0.4), 1, 5, {nchw8, nhwc8});
+  ConvLayer wide = group_rows_layer(16, 64, 3, 3, 1, 0.5);
+  wide.shape.in_w = 75;
+  wide.shape.pad = {2, 0, 1, 3};
+  try_some(wide, 1, 2, places);
+  ConvLayer pooled = group_rows_layer(48, 64, 12, 3, 1, 0.3);
+  pooled.shape.epilogue.pool = Pool{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  try_some(pooled, 2, 3, places);
+  CHECK(tried >= 25);
+  // Channels that fill up a chunk, strides, and channels last have none.
+  CHECK(in_rows(GroupRowsCase(group_rows_layer(24, 64, 9, 3, 1, 0.3), FactorType::f16, 1, places)).empty());
+  CHECK(in_rows(GroupRowsCase(group_rows_layer(64, 64, 9, 3, 1, 0.3, 2), FactorType::f16, 1, places)).empty());
+  CHECK(in_rows(GroupRowsCase(group_rows_layer(64, 64, 9, 3, 1, 0.3), FactorType::f16, 1, {nhwc8, nchw8})).empty());
 }
 
 TEST_CASE("convolution of few images on warpgroups: pools, whose windows tiles have whole") {

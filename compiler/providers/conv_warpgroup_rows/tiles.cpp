@@ -123,8 +123,13 @@ class WarpgroupRowSearch {
         const std::int64_t places = tiles_.staged_bytes(shape_) / kPlaceBytes;
         const auto all = static_cast<int>(std::min<std::int64_t>(ceil_div(places, tiles_.threads()), kMostStagedItems));
         if (tiles_.formats.reads_halves) {  // which are copied, however many a thread has
+          const int buffers = tiles_.buffers;
           tiles_.items = 1;
           consider();
+          tiles_.items = 0;
+          while (tiles_.buffers > 2 && tiles_.shared_bytes(shape_) > arch_.max_shared_per_block) --tiles_.buffers;
+          consider();
+          tiles_.buffers = buffers;
           continue;
         }
         for (const int items : {all, (all + 1) / 2, 2}) {
@@ -228,13 +233,27 @@ std::int64_t WarpgroupRowTiles::shared_bytes(const ConvShape& shape) const {
          residual + filtered_bytes(shape);
 }
 
+namespace {
+
+// Whether what it stages can be copied as its tiles say. Rows are, where a patch has whole ones of all channels and
+// nothing between their pixels, and where the same of it lies beside the image in every chunk.
+bool can_copy(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
+  if (!tiles.copies_rows()) return true;
+  const bool has_whole_chunks = shape.channels_per_group() % (tiles.cluster * tiles.chunk_channels) == 0;
+  return tiles.formats.reads_halves && tiles.formats.reads_planes && has_whole_chunks && shape.stride_h == 1 &&
+         shape.stride_w == 1 && count_parts(tiles.part(), shape) == 1;
+}
+
+}  // namespace
+
 bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
   constexpr std::int64_t kMostPlace = (1 << 18) - kPlaceBytes;  // that an operand of a product may be away
   return is_part(tiles.part(), shape) && tiles.stored_rows(shape) >= 1 && tiles.stored_cols(shape) >= 1 &&
          tiles.groups() <= kMostRowGroups && tiles.octets(shape) <= kMostGroupOctets &&
          tiles.buffers <= kMostChunkBuffers && tiles.buffers >= std::min(2, tiles.split_chunks(shape)) &&
-         tiles.chunk_channels % tiles.step_channels() == 0 && filter_positions_of(shape) <= kMostFilterPositions &&
-         tiles.steps(shape) <= kMostChunkSteps && tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
+         tiles.chunk_channels % tiles.step_channels() == 0 && can_copy(tiles, shape) &&
+         filter_positions_of(shape) <= kMostFilterPositions && tiles.steps(shape) <= kMostChunkSteps &&
+         tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
          tiles.plane_pixels(shape) <= kMostPlanePixels &&
          std::int64_t{tiles.planes(shape)} * tiles.plane_pixels(shape) * kPlaceBytes <= kMostPlace &&
          can_share_sums(tiles.cluster, arch) &&
@@ -414,7 +433,10 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double cluster =
       tiles.cluster == 1 ? 0 : meetings + static_cast<double>(tiles.received_bytes(shape)) / clocks.cluster_bytes;
   const double busy = of_multiprocessor * of_block + rounds * (waits + cluster);
-  return launch_time_us({.busy_us = clocks_us(busy, arch),
+  // What copies of rows save was not measured yet: they are for who measures.
+  constexpr double kUnknown = 1.02;
+  return (tiles.copies_rows() ? kUnknown : 1) *
+         launch_time_us({.busy_us = clocks_us(busy, arch),
                          .blocks = of_multiprocessor,
                          .resident = resident,
                          .waits = kConvolutionWaits,
