@@ -1,6 +1,7 @@
 #include "compiler/reference.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>

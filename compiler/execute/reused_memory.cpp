@@ -1,7 +1,6 @@
 #include "compiler/execute/reused_memory.h"
 
 #include <cstdlib>
-#include <limits>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -13,7 +12,7 @@ void keep_freed_memory() {
 #ifdef __GLIBC__
   constexpr int kAtOnce = 64 << 20;  // bytes that are asked for beside what is needed
   mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TRIM_THRESHOLD, -1);  // never
   mallopt(M_TOP_PAD, kAtOnce);
 #endif
 }

@@ -91,7 +91,7 @@ class Provider {
   // Whether it searches plans of the very weights, so that its proposals take much longer than all others' together.
   virtual bool searches_plans() const { return false; }
 
-  // Whether a kernel for the task takes many seconds to compile.
+  // Whether a kernel for the task takes seconds to compile.
   virtual bool takes_long_to_make(const Task&) const { return false; }
 
   // Throws Error(usage) where ProposeOptions::plan cannot be such a text, whatever the task.

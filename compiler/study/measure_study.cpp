@@ -188,7 +188,8 @@ class StudyRunner {
     candidate.samples = time.samples;
     const KernelMemory memory = memory_of(package.manifest.kernels.front(), study_.device.arch);
     candidate.memory = memory_with(memory, time.workspace_bytes);
-    kept.store(candidate.candidate, time, candidate.error, memory);
+    const bool is_sound = !package.manifest.kernels.front().call;  // a study looks at numbers alone
+    kept.store(candidate.candidate, time, candidate.error, is_sound, memory);
   }
 
   // Whether the candidate has left the device unusable.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kInputSeed = 1, kResidualSeed = 2, kZerosSeed = 3, kSpoilSeed = 4;
 
-// Of an input's values, so that of what an output reads mostly none is or one.
+// An output reads one such value of the input, or none, as a rule.
 double spoilt_share(const ConvShape& shape) {
   constexpr double kMost = 0.01, kOfWindow = 0.7;
   const double window = static_cast<double>(shape.channels_per_group()) * shape.kernel_h * shape.kernel_w;
@@ -26,7 +26,7 @@ double spoilt_share(const ConvShape& shape) {
 ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision,
                                FactorType factors, const std::optional<ActivationZeros>& zeros, Inputs inputs)
     : layer_(layer), batch_(batch), inputs_(inputs), arithmetic_{.precision = precision} {
-  const int count = std::min(batch, kCheckedImages);
+  const int count = std::min(batch, inputs == Inputs::finite ? kCheckedImages : kCheckedSpoilt);
   for (int i = 0; i < count; ++i) {
     checked_.push_back(count == 1 ? 0 : static_cast<int>(std::int64_t{i} * (batch - 1) / (count - 1)));
   }

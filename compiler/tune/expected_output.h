@@ -19,12 +19,13 @@ namespace burin {
 // spread over the batch, the first and the last among them.
 class ExpectedOutput {
  public:
-  static constexpr int kCheckedImages = 8;
+  static constexpr int kCheckedImages = 8, kCheckedSpoilt = 2;  // the second where some inputs are spoilt
 
   enum class Inputs { finite, some_spoilt };
 
   // Input and residual are numbers that the precision's tensors can hold; of the input some are NaN and infinite where
-  // that is asked for, so few that about half of the outputs are not. `factors`, `zeros`: the Task's.
+  // that is asked for, so few that many outputs are none, if they do not read all of an image. `factors`, `zeros`: the
+  // Task's.
   ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision = Precision::fp32,
                  FactorType factors = FactorType::f32, const std::optional<ActivationZeros>& zeros = {},
                  Inputs inputs = Inputs::finite);

@@ -47,6 +47,7 @@ Json to_json(const Measurements::Entry& entry) {
     json["samples"] = entry.time.samples;
     json["workspace_bytes"] = entry.time.workspace_bytes;
     json["error"] = entry.error;
+    json["right_on_non_finite"] = entry.is_sound;
     json["in_turns_us"] = entry.turns_us;
     if (entry.memory) {
       json["memory"] = {{"code_bytes", entry.memory->code_bytes},
@@ -76,6 +77,7 @@ Measurements::Entry parse(const Json& json) {
   entry.time.samples = json.at("samples").get<int>();
   entry.time.workspace_bytes = json.at("workspace_bytes").get<std::int64_t>();
   entry.error = json.at("error").get<double>();
+  entry.is_sound = json.at("right_on_non_finite").get<bool>();
   entry.turns_us = json.at("in_turns_us").get<double>();
   if (const auto memory = json.find("memory"); memory != json.end()) {
     entry.memory =
@@ -141,12 +143,13 @@ void Measurements::store(Entry entry) {
   write();
 }
 
-void Measurements::store(const Candidate& candidate, const LaunchTime& time, double error,
+void Measurements::store(const Candidate& candidate, const LaunchTime& time, double error, bool is_sound,
                          const std::optional<KernelMemory>& memory) {
   Entry entry;
   entry.candidate = candidate;
   entry.time = time;
   entry.error = error;
+  entry.is_sound = is_sound;
   entry.memory = memory;
   store(std::move(entry));
 }

@@ -27,8 +27,8 @@ namespace {
 
 // In other formats fewer candidates do: what they take decides of formats, and then of kernels.
 constexpr int kPlansInOtherFormats = 4;
-// And no more than such a share of the time that the formats of the graphs took.
-constexpr double kTimeInOtherFormats = 0.5;
+// They get no more time than such a share of what the formats of the graphs took, or of all that there is.
+constexpr double kShareOfTimeTaken = 0.5, kShareOfBudget = 0.25;
 
 // The models say what each task takes of the network's time.
 std::vector<double> estimates_of(const std::vector<Task>& tasks, const CompileOptions& options) {
@@ -162,6 +162,7 @@ class Tuner {
 
   void start_round(std::size_t place) {
     Search& search = *searches_[place];
+    search.expected_of_spoilt.reset();  // calls are in the first round
     if (search.round.empty()) {
       if (!start_turns(place)) finish(place);
       return;
@@ -178,14 +179,16 @@ class Tuner {
     go_on(place);
   }
 
-  // Returns false where the candidate was not measured before.
+  // Returns false where the candidate was not measured before, or not as far as it matters now.
   bool take_from_cache(Search& search, std::size_t candidate) {
     const Measurements::Entry* const entry = search.measurements.find(search.task.candidate(candidate));
     if (entry == nullptr) return false;
+    const bool is_sound = entry->is_sound || !find_provider(search.task.candidate(candidate).provider)->library();
+    if (!entry->fault && !is_sound && search.task.is_near_best(entry->time.us)) return false;
     if (entry->fault) {
       search.task.failed(candidate, *entry->fault);
     } else {
-      search.task.measured(candidate, entry->time, entry->error);
+      search.task.measured(candidate, entry->time, entry->error, is_sound);
     }
     ++tuned_.from_cache;
     tell(search.task);
@@ -236,9 +239,11 @@ class Tuner {
     try {
       const double error = checked_error(measurer_, package, asked.batch, *search.expected);
       const LaunchTime time = measurer_.time(package, asked.batch, search.expected->input());
-      if (package.manifest.kernels.front().call && task.is_near_best(time.us)) check_spoilt(search, package);
-      task.measured(candidate, time, error);
-      search.measurements.store(task.candidate(candidate), time, error);
+      const bool calls = package.manifest.kernels.front().call.has_value();
+      const bool is_sound = !calls || task.is_near_best(time.us);
+      if (calls && is_sound) check_spoilt(search, package);
+      task.measured(candidate, time, error, is_sound);
+      search.measurements.store(task.candidate(candidate), time, error, is_sound);
     } catch (const Error& error) {
       const bool is_lost = !measurer_.usable();
       search.measurements.store_fault(task.candidate(candidate), error, is_lost);
@@ -422,7 +427,10 @@ Tuned tune_graphs(const ProgramGraphs& graphs, const CompileOptions& options, co
   TuneOptions rest = tune_options;
   rest.may_fail = true;
   rest.plans = std::min(rest.plans, kPlansInOtherFormats);
-  if (rest.budget_s > 0) rest.budget_s = std::min(seconds_left, kTimeInOtherFormats * seconds_taken);
+  if (rest.budget_s > 0) {
+    const double share = std::max(kShareOfTimeTaken * seconds_taken, kShareOfBudget * tune_options.budget_s);
+    rest.budget_s = std::min(seconds_left, share);
+  }
   Tuned elsewhere = tune_tasks(others, options, rest, compile, measurer, progress);
   tuned.measured += elsewhere.measured;
   tuned.from_cache += elsewhere.from_cache;

@@ -118,12 +118,15 @@ std::optional<double> TuningTask::model_is_off_by(const std::string& provider) c
   return least;
 }
 
-// Of a provider of which none was measured the first one, which tells how much the model's word is worth.
+// Where none of a provider was measured its first one is enough: it tells how much the model's word is worth.
 std::vector<Candidate> TuningTask::promising_late() {
   std::vector<Candidate> promising, left;
   for (Candidate& late : late_) {
     const std::optional<double> off = model_is_off_by(late.provider);
-    if (best_ && late.estimate.us * off.value_or(1) > kHardlyMore * best_us()) continue;
+    if (best_ && late.estimate.us * off.value_or(1) > kHardlyMore * best_us()) {
+      dropped_.push_back(std::move(late));
+      continue;
+    }
     const bool has_one = std::ranges::find(promising, late.provider, &Candidate::provider) != promising.end();
     (off || !has_one ? promising : left).push_back(std::move(late));
   }
@@ -140,20 +143,25 @@ std::vector<Candidate> TuningTask::neighbours() const {
                                                   {.count = steps_left_ + proposed(),
                                                    .plan = choices_for(*find_provider(best.provider), options_)});
   std::erase_if(found, [&](const Candidate& candidate) {
-    return std::ranges::find(candidates_, candidate) != candidates_.end();
+    return std::ranges::find(candidates_, candidate) != candidates_.end() ||
+           std::ranges::find(dropped_, candidate) != dropped_.end();
   });
   if (static_cast<int>(found.size()) > steps_left_) found.resize(static_cast<std::size_t>(steps_left_));
   return found;
 }
 
-void TuningTask::measured(std::size_t candidate, const LaunchTime& time, double error) {
+void TuningTask::measured(std::size_t candidate, const LaunchTime& time, double error, bool is_sound) {
   TuningCandidate& record = evidence_.candidates[candidate];
   record.us = time.us;
   record.samples = time.samples;
   record.error = error;
   record.workspace_bytes = time.workspace_bytes;
   ++tried_;
-  if (!best_ || rank(candidate) < rank(*best_)) best_ = candidate;
+  if (!is_sound) {
+    unsound_.insert(candidate);
+  } else if (!best_ || rank(candidate) < rank(*best_)) {
+    best_ = candidate;
+  }
 }
 
 void TuningTask::failed(std::size_t candidate, const Error& fault) {
@@ -165,7 +173,7 @@ void TuningTask::failed(std::size_t candidate, const Error& fault) {
 }
 
 bool TuningTask::is_right(std::size_t candidate) const {
-  return outcome(candidate).fault.empty() && outcome(candidate).us > 0;
+  return outcome(candidate).fault.empty() && outcome(candidate).us > 0 && !unsound_.contains(candidate);
 }
 
 bool TuningTask::may_contend(std::size_t candidate) const {
@@ -211,7 +219,7 @@ void TuningTask::ruled_out(std::size_t candidate, const Error& fault) {
 void TuningTask::find_best() {
   best_.reset();
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (outcome(i).us > 0 && (!best_ || rank(i) < rank(*best_))) best_ = i;
+    if (is_right(i) && (!best_ || rank(i) < rank(*best_))) best_ = i;
   }
 }
 

@@ -1,10 +1,8 @@
 #include "compiler/verify/verification.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <set>

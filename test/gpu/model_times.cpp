@@ -41,7 +41,8 @@ void add_candidates(const ModelCase& about, const Network& network, const ModelF
   for (const Provider* provider : providers()) {
     if (provider->needs_measuring()) continue;
     std::vector<Candidate> candidates = provider->propose(task, {.count = count});
-    if (!form.is_plain()) {
+    // In other layouts nobody has the same plans.
+    if (!form.is_plain() && form.layout == ModelForm().layout) {
       const std::vector<Candidate> of_plain = provider->propose(plain, {.count = count});
       std::erase_if(candidates, [&](const Candidate& candidate) {
         return std::ranges::find(of_plain, candidate.plan, &Candidate::plan) != of_plain.end();

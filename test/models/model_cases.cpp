@@ -229,7 +229,11 @@ std::vector<MeasuredTime> parse_times(std::string_view text) {
       fail(ErrorKind::bad_input, "line {}: expected six fields, with a batch and a time", line);
     }
     time.op = fields[0];
-    time.form = parse_form(fields[1]);
+    try {
+      time.form = parse_form(fields[1]);
+    } catch (const Error& error) {
+      fail(ErrorKind::bad_input, "line {}: {}", line, error.what());
+    }
     time.provider = fields[3];
     time.plan = fields[4];
     times.push_back(std::move(time));

@@ -115,8 +115,8 @@ constexpr Bound kBounds[] = {{"conv_baked", 1.15, 1.45},
                              {"global_average", 1.3, 1.3},
                              {"lrn", 1.2, 1.2},
                              {"softmax_channels", 1.4, 1.4},
-                             {"conv_depthwise fp16:n8c8hw", 1.3, 1.7},
-                             {"conv_depthwise tf32:n4c8hw", 1.3, 1.9},
+                             {"conv_depthwise fp16:n8c8hw", 1.15, 1.4},
+                             {"conv_depthwise tf32:n4c8hw", 1.25, 1.35},
                              {"conv_gathered fp16:n8c8hw", 1.15, 1.4},
                              {"conv_warpgroup fp16:n8c8hw", 1.2, 1.7},
                              {"conv_warpgroup_rows fp16:nchw8", 1.15, 1.35},
@@ -125,13 +125,13 @@ constexpr Bound kBounds[] = {{"conv_baked", 1.15, 1.45},
                              {"conv_warpgroup_tf32 tf32:n4c8hw", 1.15, 1.25}};
 
 // "conv_baked", or "conv_gathered fp16:n8c8hw".
-std::string kernels_of(const MeasuredTime& time) {
+std::string name_of_kernels(const MeasuredTime& time) {
   return time.form.is_plain() ? time.provider : fmt::format("{} {}", time.provider, to_string(time.form));
 }
 
 void check_errors() {
   std::map<std::pair<std::string, bool>, std::vector<Compared>> groups;
-  for (const Compared& one : compared()) groups[{kernels_of(one.measured), one.fitted}].push_back(one);
+  for (const Compared& one : compared()) groups[{name_of_kernels(one.measured), one.fitted}].push_back(one);
   for (const auto& [group, members] : groups) {
     const ModelError error = error_of(members);
     show(fmt::format("| `{}` | {} | {} | {:.2f} | {:.2f} | {:.2f} |", group.first, group.second ? "fitted" : "others",
@@ -140,7 +140,7 @@ void check_errors() {
   if (std::getenv("BURIN_MODEL_ROWS") != nullptr) {
     for (const Compared& one : compared()) {
       fmt::print("{:6.2f} {:8.2f} {:8.2f}  {} b{} {} {}\n", one.ratio(), one.predicted_us, one.measured.us,
-                 one.measured.op, one.measured.batch, kernels_of(one.measured), one.measured.plan);
+                 one.measured.op, one.measured.batch, name_of_kernels(one.measured), one.measured.plan);
     }
   }
   for (const Bound& bound : kBounds) {
@@ -153,13 +153,14 @@ void check_errors() {
   }
 }
 
-// Of operators in a precision, at least so many choices between providers.
+// There are at least so many choices between providers in a precision, in such a share of which the fastest is taken.
+// In TF32 there are none but between plans.
 struct ChoiceBound {
   Precision precision;
   int choices;
-  double mean, worst;
+  double provider_right, mean, worst;
 };
-constexpr ChoiceBound kChoiceBounds[] = {{Precision::fp32, 30, 1.04, 1.5}, {Precision::fp16, 15, 1.08, 1.5}};
+constexpr ChoiceBound kChoiceBounds[] = {{Precision::fp32, 30, 0.85, 1.04, 1.5}, {Precision::fp16, 15, 0.8, 1.08, 1.5}};
 
 void check_choices(const ChoiceBound& bound) {
   constexpr double kNear = 1.25;
@@ -192,7 +193,7 @@ void check_choices(const ChoiceBound& bound) {
     show(fmt::format("| {}, {} | {} | {} | {} | {:.3f} | {:.2f} |", fitted ? "fitted" : "others",
                      to_string(bound.precision), count, provider_right, near, mean, worst));
     CHECK(near >= count * 80 / 100);
-    CHECK(provider_right >= count * 80 / 100);
+    CHECK(provider_right >= count * bound.provider_right);
     CHECK(mean < bound.mean);
     CHECK(worst < bound.worst);
   }
@@ -215,5 +216,6 @@ TEST_CASE("models: a file of times that cannot be read") {
     INFO(line);
     CHECK(BURIN_THROWN(bad_input, parse_times(header + line)).has("line 2: expected six fields"));
   }
-  CHECK(BURIN_THROWN(usage, parse_times(header + "a\tfp16:nchw4\t1\tp\tp\t1")).has("'fp16:nchw4' is no form"));
+  CHECK(BURIN_THROWN(bad_input, parse_times(header + "a\tfp16:nchw4\t1\tp\tp\t1"))
+            .has("line 2: 'fp16:nchw4' is no form"));
 }

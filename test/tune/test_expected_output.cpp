@@ -1,5 +1,6 @@
 #include "compiler/tune/expected_output.h"
 
+#include <cmath>
 #include <limits>
 
 #include "compiler/reference.h"
@@ -117,6 +118,22 @@ TEST_CASE("expected output: some inputs are NaN and infinite, and outputs like t
   REQUIRE(infinite != output.end());
   *infinite = 0;
   CHECK_THAT(expected.judge(output).fault, burin_test::StartsWith("wrong: image "));
+
+  // What multiplies zeros as well makes NaN of more outputs, and may; what skips them may not.
+  for (float& weight : layer.weights) weight = 0;
+  layer.weights.front() = 1;
+  ExpectedOutput of_one_weight(layer, analyse(layer), kBatch, Precision::fp32, FactorType::f32, {},
+                               ExpectedOutput::Inputs::some_spoilt);
+  ConvLayer dense = layer;
+  for (float& weight : dense.weights) weight = weight == 0 ? 0x1p-60F : weight;
+  std::vector<float> multiplied;
+  const std::vector<double> by_nonzeros = reference_convolution(layer, kBatch, of_one_weight.input(), {});
+  const std::vector<double> by_all = reference_convolution(dense, kBatch, of_one_weight.input(), {});
+  for (std::size_t i = 0; i < by_all.size(); ++i) {
+    multiplied.push_back(static_cast<float>(std::isfinite(by_all[i]) ? by_nonzeros[i] : NAN));
+  }
+  CHECK(of_one_weight.judge(multiplied, {.reach = NonFiniteReach::window}).fault == "");
+  CHECK_THAT(of_one_weight.judge(multiplied).fault, burin_test::StartsWith("wrong: image "));
 }
 
 TEST_CASE("expected output: one image") {

@@ -140,17 +140,19 @@ class ConvDepthwiseProvider : public TemplateProvider {
   // Whether images lie side by side in places.
   static bool in_lines(const Task& task) { return has_lines(task.reads.front().layout); }
 
-  // In a clock. Filters with many positions wait for products; a place of several values is one load. Those of images
-  // side by side were fitted to four layers of MobileNetV1 at batch 32, and to 5x5 filters.
+  // How many a multiprocessor takes in a clock. Filters with many positions wait for products; a place of several
+  // values is one load. Those of images side by side were fitted to eight layers at batch 32, of which one has 5x5
+  // filters.
   static double loads_of_multiprocessor(const Task& task) {
     constexpr double kWords = 13, kWordsOfLargeFilter = 5.5, kPlacesOfChannels = 18;
-    constexpr double kHalfPlaces = 26, kFloatPlaces = 20, kLargeFilterShare = 0.56;
+    constexpr double kHalfPlaces = 26, kFloatPlaces = 20, kManyPositionsShare = 0.56;
+    constexpr int kManyPositions = 25;
     const ConvShape& shape = task.layer->shape;
-    const bool large = shape.kernel_h * shape.kernel_w > kLargeFilter;
-    if (place_words(task) == 1) return large ? kWordsOfLargeFilter : kWords;
+    const int positions = shape.kernel_h * shape.kernel_w;
+    if (place_words(task) == 1) return positions > kLargeFilter ? kWordsOfLargeFilter : kWords;
     if (!in_lines(task)) return kPlacesOfChannels;
     const double places = task.reads.front().element == ElementType::f32 ? kFloatPlaces : kHalfPlaces;
-    return large ? places * kLargeFilterShare : places;
+    return positions >= kManyPositions ? places * kManyPositionsShare : places;
   }
 
   TemplatePlan plan_of(const Task& task, int rows) const {

@@ -323,8 +323,8 @@ constexpr RowClocks kClocksOfFloats = {.octet = 7.6,
                                        .eight = 1890,
                                        .cluster_bytes = 48,
                                        .copy = 0};
-// Of few images. Fitted to 1,289 kernels of 26 layers at batch 1, in FP16 in nchw8: 14 % off in the mean, choices 1.05
-// times as long. What a thread waits for and what it stores is hidden.
+// These are for few images. They were fitted to 1,289 kernels of 26 layers at batch 1, in FP16 in nchw8: 14 % off in
+// the mean, choices 1.05 times as long. What a thread waits for and what it stores is hidden.
 constexpr RowClocks kClocksOfPlaces = {.octet = 7.4,
                                        .step = 42,
                                        .overlap_loss = 0,
@@ -336,8 +336,8 @@ constexpr RowClocks kClocksOfPlaces = {.octet = 7.4,
                                        .eight = 1710,
                                        .cluster_bytes = 44,
                                        .copy = 17};
-// Of more, whose blocks follow each other and hide nothing. Fitted to 352 kernels of 22 layers at batch 1 and 32, in
-// FP16 in nchw8 and nhwc8: at batch 32 they are 9 % off in the median.
+// These are for more images, whose blocks follow each other and hide nothing. They were fitted to 352 kernels of 22
+// layers at batch 1 and 32, in FP16 in nchw8 and nhwc8: at batch 32 they are 9 % off in the median.
 constexpr RowClocks kClocksOfManyPlaces = {.octet = 5.04,
                                            .step = 15,
                                            .overlap_loss = 0.69,
@@ -356,9 +356,9 @@ const RowClocks& clocks_of(const RowFormats& formats, int batch) {
   return batch <= kFewImages ? kClocksOfPlaces : kClocksOfManyPlaces;
 }
 
-// What a block takes for its values once they are added up: for each sector of 32 bytes where they are planes; of
-// places, where there are many images, at all, for each value, and for each residual beside it. Where all channels of a
-// pixel follow each other, neighbours in a warp store places of different lines.
+// What a block takes for its values once they are added up: a part for each sector of 32 bytes where they are planes;
+// where they are places of many images, a part of its own, one for each value, and one for each residual beside it.
+// Where all channels of a pixel follow each other, neighbours in a warp store places of different lines.
 struct EndClocks {
   double sector = 0;
   double of_block = 0, value = 0, residual = 0;
@@ -367,12 +367,12 @@ constexpr EndClocks kEndInPlanes = {.sector = 1.03};
 constexpr EndClocks kEndInPlaces = {.of_block = 337, .value = 0.03, .residual = 0.04};
 constexpr EndClocks kEndWithHalvesLast = {.of_block = 337, .value = 0.35, .residual = 0.10};
 // Fitted to 176 kernels of the same layers in TF32.
-constexpr EndClocks kEndWithFloatsLast = {.of_block = 314, .value = 0.44, .residual = 0.65};
+constexpr EndClocks kEndInFloatPlaces = {.of_block = 314, .value = 0.44, .residual = 0.65};
 
 EndClocks end_clocks_of(const RowFormats& formats, int batch) {
   if (!formats.writes_places) return kEndInPlanes;
   if (batch <= kFewImages) return {};
-  if (!formats.writes_halves) return kEndWithFloatsLast;
+  if (!formats.writes_halves) return kEndInFloatPlaces;
   return formats.writes_last ? kEndWithHalvesLast : kEndInPlaces;
 }
 
