@@ -148,7 +148,7 @@ BURIN_DEVICE ImageRows image_rows_of(const Tile& tile) {
   const Corner corner = corner_of(tile);
   const i32 first = corner.row < 0 ? -corner.row : 0, skipped = corner.col < 0 ? -corner.col : 0;
   const i32 rows = static_cast<i32>(divide_up(plane_pixels(), pitch())), below = in_rows() - corner.row;
-  const i32 beside = in_cols() - corner.col;
+  const i32 beside = corner.col < in_cols() ? in_cols() - corner.col : 0;
   const i32 count = (rows < below ? rows : below) - first;
   return {static_cast<u32>(first), static_cast<u32>(count < 0 ? 0 : count), static_cast<u32>(skipped),
           static_cast<u32>(beside < pitch() ? beside : pitch()),
@@ -296,7 +296,7 @@ BURIN_DEVICE void copy_rows(const float* image, const ImageRows& rows, u32 chunk
   const u32 buffer = chunk % buffers(), target = staged_start() + buffer * staged_bytes() + rows.skipped * kPlaceBytes;
 #pragma nounroll
   for (u32 index = lane; index < chunk_places() * rows.count; index += kWarpThreads) {
-    const u32 place = index / rows.count, row = index % rows.count, count = places_of_row(rows, row);
+    const u32 place = index % chunk_places(), row = index / chunk_places(), count = places_of_row(rows, row);
     if (count == 0) continue;
     burin_dev_bulk_copy(target + place * next_rows() + (rows.first + row) * pitch() * kPlaceBytes, 0, places,
                         bytes_of(place * in_channel_words() + rows.word + row * in_cols() * kQuadWords),
@@ -873,7 +873,7 @@ BURIN_DEVICE void multiply_places(Sums& sums, const float* image, const float* o
 }
 
 // Rows are copied by one warp, as far ahead as there are buffers; nobody waits for others but where one is filled
-// again.
+// again. The filter is not parted.
 BURIN_DEVICE void multiply_rows(Sums& sums, const float* image, const float* other, const float* weights,
                                 const Tile& tile, const FilterParts& inside, const Warp& warp, u32 thread) {
   const u32 chunks = channel_chunks();

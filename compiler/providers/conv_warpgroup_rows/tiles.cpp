@@ -123,13 +123,8 @@ class WarpgroupRowSearch {
         const std::int64_t places = tiles_.staged_bytes(shape_) / kPlaceBytes;
         const auto all = static_cast<int>(std::min<std::int64_t>(ceil_div(places, tiles_.threads()), kMostStagedItems));
         if (tiles_.formats.reads_halves) {  // which are copied, however many a thread has
-          const int buffers = tiles_.buffers;
           tiles_.items = 1;
           consider();
-          tiles_.items = 0;
-          while (tiles_.buffers > 2 && tiles_.shared_bytes(shape_) > arch_.max_shared_per_block) --tiles_.buffers;
-          consider();
-          tiles_.buffers = buffers;
           continue;
         }
         for (const int items : {all, (all + 1) / 2, 2}) {
@@ -380,10 +375,14 @@ EndClocks end_clocks_of(const RowFormats& formats, int batch) {
 struct Staging {
   double clocks = 0, waits = 0;
 };
-Staging staging_of(const WarpgroupRowTiles& tiles, const RowClocks& clocks, double places) {
+Staging staging_of(const WarpgroupRowTiles& tiles, const ConvShape& shape, const RowClocks& clocks, double places) {
   // 32 places take turns of the loop, whether there is something to stage or not, and loads, half as many in TF32; a
   // thread waits for each batch of them.
   constexpr double kTurnClocks = 21.7, kPlaceClocks = 32.7, kBatchLatency = 427, kTf32Share = 0.69;
+  if (tiles.copies_rows()) {
+    constexpr double kRowCopyClocks = 50;  // of each, however short (docs/experiments.md)
+    return {std::ceil(places / tiles.pitch(shape)) * kRowCopyClocks, 0};
+  }
   if (tiles.formats.reads_halves) return {places / kWarpSize * clocks.copy, 0};
   const double batches = std::ceil(places / (tiles.items * tiles.threads()));
   const double share = tiles.formats.factors == FactorType::tf32 ? kTf32Share : 1;
@@ -413,7 +412,8 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double rounds = std::ceil(of_multiprocessor / resident);
   const double reading = share_that_reads(tiles.part(), shape, tiles.tile_rows(), tiles.tile_cols);
   const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape) * reading, steps = tiles.steps(shape);
-  const auto [staging, waits] = staging_of(tiles, clocks, static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes);
+  const auto [staging, waits] =
+      staging_of(tiles, shape, clocks, static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes);
   const double products = steps * tiles.groups() * octets * clocks.octet;
   const double of_group = steps * std::max(octets * clocks.octet, clocks.step);
   const double weights = static_cast<double>(tiles.panels_bytes(shape)) / clocks.intake;
@@ -433,10 +433,7 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double cluster =
       tiles.cluster == 1 ? 0 : meetings + static_cast<double>(tiles.received_bytes(shape)) / clocks.cluster_bytes;
   const double busy = of_multiprocessor * of_block + rounds * (waits + cluster);
-  // What copies of rows save was not measured yet: they are for who measures.
-  constexpr double kUnknown = 1.02;
-  return (tiles.copies_rows() ? kUnknown : 1) *
-         launch_time_us({.busy_us = clocks_us(busy, arch),
+  return launch_time_us({.busy_us = clocks_us(busy, arch),
                          .blocks = of_multiprocessor,
                          .resident = resident,
                          .waits = kConvolutionWaits,
