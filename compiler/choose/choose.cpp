@@ -729,7 +729,7 @@ std::vector<Task> in_other_formats(const Network& graph, const Network& formatte
     const double chosen_us =
         estimated_us(task_of(*task.op, *task.layer, chosen.input, chosen.output, batch, options), options);
     const auto is_measured = [&](const Candidate& call) { return measures(*find_provider(call.provider)); };
-    // Where tensors lie otherwise, a library takes as long as it does for these, and longer.
+    // These are what calls of libraries read best; others are measured for the sake of what the models say alone.
     const bool is_as_called = has_channels_last(task.reads.front().layout) && has_channels_last(task.writes.layout);
     worthwhile[i] =
         std::isfinite(us) && (us < kWorthMeasuring * chosen_us ||

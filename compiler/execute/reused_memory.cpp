@@ -1,6 +1,6 @@
 #include "compiler/execute/reused_memory.h"
 
-#include <cstdlib>
+#include <cstdlib>  // which says whether it is glibc
 
 #ifdef __GLIBC__
 #include <malloc.h>

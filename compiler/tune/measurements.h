@@ -24,7 +24,7 @@ class Measurements {
     std::string library;   // that it calls, with its version; empty: none
     LaunchTime time;       // when it was measured by itself
     double error = 0;      // as a share of the tolerance
-    bool is_sound = true;  // a library's call: whether it was right on NaN and infinities, too
+    bool is_sound = true;  // not a library's call that did not run on NaN and infinities
     double turns_us = 0;   // when it took turns with the others that have such a time, after the search; 0: it did not
     std::optional<Error> fault;  // instead of figures: it computes something else, cannot be launched, or ended a run
     std::optional<KernelMemory> memory;  // what a study noted

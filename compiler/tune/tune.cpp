@@ -183,12 +183,11 @@ class Tuner {
   bool take_from_cache(Search& search, std::size_t candidate) {
     const Measurements::Entry* const entry = search.measurements.find(search.task.candidate(candidate));
     if (entry == nullptr) return false;
-    const bool is_sound = entry->is_sound || !find_provider(search.task.candidate(candidate).provider)->library();
-    if (!entry->fault && !is_sound && search.task.is_near_best(entry->time.us)) return false;
+    if (!entry->fault && !entry->is_sound && search.task.is_near_best(entry->time.us)) return false;
     if (entry->fault) {
       search.task.failed(candidate, *entry->fault);
     } else {
-      search.task.measured(candidate, entry->time, entry->error, is_sound);
+      search.task.measured(candidate, entry->time, entry->error, entry->is_sound);
     }
     ++tuned_.from_cache;
     tell(search.task);

@@ -24,10 +24,10 @@ class TuningTask {
   TuningTask(const Task& task, const CompileOptions& options, int plans, const std::vector<std::string>& providers,
              const TuningDevice& device);
 
-  // The indices of the candidates to try next; all earlier ones must have an outcome. First those that the models
-  // promise most of, their choice before all others, of each provider at least one unless it is far behind; then those
-  // of them that take long to make, as far as they promise more than was measured; then the neighbours of the best as
-  // long as that improves. Empty: done.
+  // The indices of the candidates to try next; all earlier ones must have an outcome. First come those that the models
+  // promise most of, their choice before all others, of each provider at least one unless it is far behind. Those that
+  // take long to make wait until the others are measured, and are tried as far as they promise more. Then the
+  // neighbours of the best follow as long as that improves. Empty: done.
   std::vector<std::size_t> next_round();
 
   const Task& task() const { return task_; }

@@ -100,7 +100,7 @@ class ConvBakedProvider : public Provider {
 
   bool searches_plans() const override { return true; }
 
-  // The assembler takes a fifth of a millisecond for each.
+  // Compiling takes a fifth of a millisecond for each of its nonzeros.
   bool takes_long_to_make(const Task& task) const override {
     constexpr std::int64_t kManyNonzeros = 20'000;
     return nonzeros_of(task) > kManyNonzeros;

@@ -36,6 +36,7 @@ enum { kFactorsTf32 = 3 };
 // Whether the input has the places that are multiplied: eight channels of a pixel, in halves. Those of four, in floats,
 // are loaded at once and rounded.
 BURIN_DEVICE bool copies_places() { return in_halves() != kFloats; }
+// Whether rows of such places are copied, each by one instruction, in place of single places.
 BURIN_DEVICE bool copies_rows() { return items() == 0; }
 BURIN_DEVICE bool loads_places() { return !copies_places() && in_pixel_places() != 0; }
 BURIN_DEVICE bool stores_places() { return out_halves() != kFloats || out_pixel_places() != 0; }
