@@ -142,7 +142,7 @@ struct TuningCandidate {
   std::string fault;                 // why there are no figures, such as a wrong result; empty: measured, and right
   double us = 0;                     // of a launch in a graph, as the median
   int samples = 0;                   // behind it
-  double error = 0;                  // of the worst element, as a share of its tolerance
+  std::optional<double> error = {};  // of the worst element, as a share of its tolerance; nothing: nobody compared it
   std::int64_t workspace_bytes = 0;  // scratch memory of the launch; of a call, what the library asked for
   double network_us = 0;             // of a launch of the whole network that has it for this step; 0: nobody tried
   bool operator==(const TuningCandidate&) const = default;

@@ -77,7 +77,7 @@ std::string tuning_table(const TuningRecord& tuning) {
     const bool measured = c.fault.empty();
     table.add({c.provider, c.plan, c.predicted_us > 0 ? microseconds_text(c.predicted_us) : "-",
                measured ? microseconds_text(c.us) : "-", c.network_us > 0 ? microseconds_text(c.network_us) : "",
-               measured ? bytes_text(c.workspace_bytes) : "-", measured ? fmt::format("{:.3f}", c.error) : "-",
+               measured ? bytes_text(c.workspace_bytes) : "-", c.error ? fmt::format("{:.3f}", *c.error) : "-",
                remark_on(tuning, i)});
   }
   return fmt::format("{} plan{} on {} ({}, driver for CUDA {}{}); a launch in a graph, {} copies of the code in turn\n",
@@ -92,7 +92,8 @@ nlohmann::ordered_json to_json(const TuningRecord& tuning) {
   for (const TuningCandidate& c : tuning.candidates) {
     nlohmann::ordered_json entry = {{"provider", c.provider}, {"plan", c.plan}, {"predicted_us", c.predicted_us}};
     if (c.fault.empty()) {
-      entry.update({{"us", c.us}, {"samples", c.samples}, {"error", c.error}, {"workspace_bytes", c.workspace_bytes}});
+      entry.update({{"us", c.us}, {"samples", c.samples}, {"workspace_bytes", c.workspace_bytes}});
+      if (c.error) entry["error"] = *c.error;
       if (c.network_us > 0) entry["network_us"] = c.network_us;
     } else {
       entry["fault"] = c.fault;

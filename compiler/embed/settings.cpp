@@ -48,9 +48,8 @@ std::vector<std::string> tunable_providers(const CompileSettings& settings) {
 CompileResult tune_and_compile(const Network& network, CompileOptions options, const CompileSettings& settings,
                                const PipelineWatch& watch) {
   TuneOptions tune_options{.plans = settings.tune,
-                           .budget_s = settings.tune_seconds,
+                           .budget = TimeBudget(settings.tune_seconds),
                            .jobs = options.jobs,
-                           .seconds = {},
                            .providers = tunable_providers(settings),
                            .anew = settings.tune_anew};
   check_options(network, options);

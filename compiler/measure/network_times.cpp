@@ -43,6 +43,11 @@ BoundNetwork bind_own_memory(const Device& device, const LoadedNetwork& network,
 std::vector<double> GpuNetworkTimer::operator()(std::span<const TimedProgram> programs, int turns) {
   std::map<std::shared_ptr<const Package>, LoadedPackage> loaded;
   const Stream stream(device_);
+  const InputValues values = [&](std::size_t, std::int64_t count) {
+    std::vector<float>& known = values_[count];
+    if (known.empty()) known = random_tensor(count, kNetworkSeed);
+    return known;
+  };
   std::vector<BoundNetwork> networks;
   for (const auto& [package, program] : programs) {
     if (!loaded.contains(package)) {
@@ -51,7 +56,8 @@ std::vector<double> GpuNetworkTimer::operator()(std::span<const TimedProgram> pr
                                   ? known->second
                                   : LoadedPackage(device_, package, package->manifest.source, tool_load_options()));
     }
-    networks.push_back(bind_own_memory(device_, LoadedNetwork(loaded.at(package), program), program->batch));
+    networks.push_back(bind_own_memory(device_, LoadedNetwork(loaded.at(package), program), program->batch, {},
+                                       values));
   }
   loaded_ = std::move(loaded);
   const auto launches_of = [](const BoundNetwork& network) {

@@ -1,6 +1,7 @@
 // Whole networks on a GPU: bound to memory of their own, and timed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,7 +28,7 @@ using InputValues = std::function<std::vector<float>(std::size_t input, std::int
 BoundNetwork bind_own_memory(const Device& device, const LoadedNetwork& network, int batch,
                              const NetworkOptions& options = {}, const InputValues& values = {});
 
-// A NetworkTimer. Packages of the last call stay loaded.
+// A NetworkTimer. Packages of the last call stay loaded, and values of inputs are made once.
 class GpuNetworkTimer {
  public:
   explicit GpuNetworkTimer(const Device& device) : device_(device) {}
@@ -36,6 +37,7 @@ class GpuNetworkTimer {
  private:
   Device device_;
   std::map<std::shared_ptr<const Package>, LoadedPackage> loaded_;
+  std::map<std::int64_t, std::vector<float>> values_;  // by how many there are
 };
 
 }  // namespace burin

@@ -34,7 +34,7 @@ struct StudyCandidate {
   std::optional<double> predicted_us;     // nothing: no model speaks of it
   std::optional<double> us;               // measured, of a launch in a graph
   int samples = 0;                        // behind it
-  double error = 0;                       // of the worst element, as a share of its tolerance
+  std::optional<double> error;            // of the worst element, as a share of its tolerance
   std::optional<CandidateMemory> memory;  // nothing: nobody knows
   std::string fault;                      // why it has no time; empty: it has one, or has not been measured yet
 };

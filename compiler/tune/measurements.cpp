@@ -46,8 +46,8 @@ Json to_json(const Measurements::Entry& entry) {
     json["us"] = entry.time.us;
     json["samples"] = entry.time.samples;
     json["workspace_bytes"] = entry.time.workspace_bytes;
-    json["error"] = entry.error;
-    json["right_on_non_finite"] = entry.is_sound;
+    if (entry.error) json["error"] = *entry.error;
+    json["may_be_taken"] = entry.is_sound;
     json["in_turns_us"] = entry.turns_us;
     if (entry.memory) {
       json["memory"] = {{"code_bytes", entry.memory->code_bytes},
@@ -76,8 +76,8 @@ Measurements::Entry parse(const Json& json) {
   entry.time.us = json.at("us").get<double>();
   entry.time.samples = json.at("samples").get<int>();
   entry.time.workspace_bytes = json.at("workspace_bytes").get<std::int64_t>();
-  entry.error = json.at("error").get<double>();
-  entry.is_sound = json.at("right_on_non_finite").get<bool>();
+  if (json.contains("error")) entry.error = json.at("error").get<double>();
+  entry.is_sound = json.at("may_be_taken").get<bool>();
   entry.turns_us = json.at("in_turns_us").get<double>();
   if (const auto memory = json.find("memory"); memory != json.end()) {
     entry.memory =
@@ -143,8 +143,8 @@ void Measurements::store(Entry entry) {
   write();
 }
 
-void Measurements::store(const Candidate& candidate, const LaunchTime& time, double error, bool is_sound,
-                         const std::optional<KernelMemory>& memory) {
+void Measurements::store(const Candidate& candidate, const LaunchTime& time, const std::optional<double>& error,
+                         bool is_sound, const std::optional<KernelMemory>& memory) {
   Entry entry;
   entry.candidate = candidate;
   entry.time = time;

@@ -23,8 +23,8 @@ class Measurements {
     std::string in_short;  // the plan, for a person who reads
     std::string library;   // that it calls, with its version; empty: none
     LaunchTime time;       // when it was measured by itself
-    double error = 0;      // as a share of the tolerance
-    bool is_sound = true;  // not a library's call that did not run on NaN and infinities
+    std::optional<double> error;  // as a share of the tolerance; nothing: nobody compared it
+    bool is_sound = true;  // it was compared, and, where it calls a library, on NaN and infinities, too
     double turns_us = 0;   // when it took turns with the others that have such a time, after the search; 0: it did not
     std::optional<Error> fault;  // instead of figures: it computes something else, cannot be launched, or ended a run
     std::optional<KernelMemory> memory;  // what a study noted
@@ -39,7 +39,7 @@ class Measurements {
   bool has_entries() const { return !anew_ && !entries_.empty(); }
   // The result is null where the candidate was not measured.
   const Entry* find(const Candidate& candidate) const;
-  void store(const Candidate& candidate, const LaunchTime& time, double error, bool is_sound,
+  void store(const Candidate& candidate, const LaunchTime& time, const std::optional<double>& error, bool is_sound,
              const std::optional<KernelMemory>& memory = {});
   // `is_lost`: the device cannot be used since. Another fault of a device may be another's work on it, and is not kept.
   void store_fault(const Candidate& candidate, const Error& fault, bool is_lost);

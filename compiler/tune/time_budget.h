@@ -11,22 +11,43 @@ namespace burin {
 
 class TimeBudget {
  public:
+  // There is time for all.
+  TimeBudget() = default;
   // From now on. `seconds` 0: there is time for all. `clock` says what time it is, in seconds; empty: the system does.
   explicit TimeBudget(double seconds, std::function<double()> clock = {})
-      : clock_(std::move(clock)), end_(seconds > 0 ? now() + seconds : std::numeric_limits<double>::infinity()) {}
+      : clock_(std::move(clock)), begin_(now()), end_(seconds > 0 ? begin_ + seconds : kNever) {}
 
   bool is_time_left() const { return now() < end_; }
   // Infinite where there is time for all, and never under 0.
   double seconds_left() const { return std::max(0.0, end_ - now()); }
+  double seconds_passed() const { return now() - begin_; }
+  // Of all of it; infinite where there is time for all.
+  double seconds() const { return end_ - begin_; }
+
+  // This much of it, from its beginning on.
+  TimeBudget first(double share) const {
+    TimeBudget part = *this;
+    part.end_ = begin_ + share * seconds();
+    return part;
+  }
+  // What is left, but no more than so many seconds.
+  TimeBudget next(double seconds) const {
+    TimeBudget part = *this;
+    part.begin_ = now();
+    part.end_ = std::min(end_, part.begin_ + seconds);
+    return part;
+  }
 
  private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
   double now() const {
     if (clock_) return clock_();
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
 
   std::function<double()> clock_;
-  double end_;
+  double begin_ = 0, end_ = kNever;
 };
 
 }  // namespace burin

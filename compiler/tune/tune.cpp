@@ -16,7 +16,6 @@
 #include "compiler/tune/compile_pool.h"
 #include "compiler/tune/expected_output.h"
 #include "compiler/tune/measurements.h"
-#include "compiler/tune/time_budget.h"
 #include "compiler/tune/tuning_task.h"
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -28,7 +27,9 @@ namespace {
 // In other formats fewer candidates do: what they take decides of formats, and then of kernels.
 constexpr int kPlansInOtherFormats = 4;
 // They get no more time than such a share of what the formats of the graphs took, or of all that there is.
-constexpr double kShareOfTimeTaken = 0.5, kShareOfBudget = 0.25;
+constexpr double kShareOfTimeTaken = 0.5, kShareOfBudget = 0.1;
+// The end of a budget is for the network as a whole.
+constexpr double kShareOfLayers = 0.75;
 
 // The models say what each task takes of the network's time.
 std::vector<double> estimates_of(const std::vector<Task>& tasks, const CompileOptions& options) {
@@ -116,7 +117,6 @@ class Tuner {
   }
 
   Tuned run() {
-    budget_.emplace(tune_options_.budget_s, tune_options_.seconds);
     start_more();
     while (open_ > 0) {
       step(pool_.next());
@@ -133,7 +133,7 @@ class Tuner {
 
  private:
   bool is_time_left() {
-    if (!budget_->is_time_left()) is_time_up_ = true;
+    if (!tune_options_.budget.is_time_left()) is_time_up_ = true;
     return !is_time_up_;
   }
 
@@ -183,7 +183,7 @@ class Tuner {
   bool take_from_cache(Search& search, std::size_t candidate) {
     const Measurements::Entry* const entry = search.measurements.find(search.task.candidate(candidate));
     if (entry == nullptr) return false;
-    if (!entry->fault && !entry->is_sound && search.task.is_near_best(entry->time.us)) return false;
+    if (!entry->fault && !entry->is_sound && search.task.may_matter(candidate, entry->time.us)) return false;
     if (entry->fault) {
       search.task.failed(candidate, *entry->fault);
     } else {
@@ -229,20 +229,22 @@ class Tuner {
     go_on(place);
   }
 
-  // The outcome of one candidate that was compiled.
+  // The outcome of one candidate that was compiled. One that is not taken need not be right.
   void measure(Search& search, std::size_t candidate, const Package& package) {
     TuningTask& task = search.task;
     const Task& asked = task.task();
     if (!search.expected) search.expect();
     ++tuned_.measured;
     try {
-      const double error = checked_error(measurer_, package, asked.batch, *search.expected);
       const LaunchTime time = measurer_.time(package, asked.batch, search.expected->input());
-      const bool calls = package.manifest.kernels.front().call.has_value();
-      const bool is_sound = !calls || task.is_near_best(time.us);
-      if (calls && is_sound) check_spoilt(search, package);
-      task.measured(candidate, time, error, is_sound);
-      search.measurements.store(task.candidate(candidate), time, error, is_sound);
+      std::optional<double> error;
+      const bool matters = task.may_matter(candidate, time.us);
+      if (matters) {
+        error = checked_error(measurer_, package, asked.batch, *search.expected);
+        if (package.manifest.kernels.front().call) check_spoilt(search, package);
+      }
+      task.measured(candidate, time, error, matters);
+      search.measurements.store(task.candidate(candidate), time, error, matters);
     } catch (const Error& error) {
       const bool is_lost = !measurer_.usable();
       search.measurements.store_fault(task.candidate(candidate), error, is_lost);
@@ -357,8 +359,7 @@ class Tuner {
   Measurer& measurer_;
   const std::function<void(const TuneProgress&)>& progress_;
   const TuningDevice device_;
-  std::optional<TimeBudget> budget_;  // from the first measurement on
-  std::vector<std::size_t> order_;    // the tasks, those that take most of the time first
+  std::vector<std::size_t> order_;  // the tasks, those that take most of the time first
   std::vector<std::unique_ptr<Search>> searches_;
   std::vector<std::optional<TunedKernel>> results_;  // of each task
   Tuned tuned_;
@@ -409,10 +410,11 @@ std::vector<Task> tasks_in_other_formats(const ProgramGraphs& graphs, const Tuni
 Tuned tune_graphs(const ProgramGraphs& graphs, const CompileOptions& options, const TuneOptions& tune_options,
                   const CandidateCompiler& compile, Measurer& measurer,
                   const std::function<void(const TuneProgress&)>& progress) {
-  const TimeBudget budget(tune_options.budget_s, tune_options.seconds);
+  TuneOptions of_graphs = tune_options;
+  of_graphs.budget = tune_options.budget.first(kShareOfLayers);
   const TuningTasks tuning = tuning_tasks(graphs, options);
-  const double seconds_before = budget.seconds_left();
-  Tuned tuned = tune_tasks(tuning.tasks, options, tune_options, compile, measurer, progress);
+  const double begin = of_graphs.budget.seconds_passed();
+  Tuned tuned = tune_tasks(tuning.tasks, options, of_graphs, compile, measurer, progress);
   if (!tune_options.other_formats || tuned.was_time_up) return tuned;
   const auto measures = [&, device = measurer.device()](const Provider& provider) {
     const std::vector<std::string>& asked = tune_options.providers;
@@ -420,16 +422,13 @@ Tuned tune_graphs(const ProgramGraphs& graphs, const CompileOptions& options, co
            (asked.empty() || std::ranges::find(asked, provider.name()) != asked.end());
   };
   const std::vector<Task> others = tasks_in_other_formats(graphs, tuning, options, measures);
-  const double seconds_left = budget.seconds_left();
-  if (others.empty() || seconds_left <= 0) return tuned;
-  const double seconds_taken = seconds_before - seconds_left;  // no number, where there is time for all
+  if (others.empty() || !of_graphs.budget.is_time_left()) return tuned;
+  const double seconds_taken = of_graphs.budget.seconds_passed() - begin;
   TuneOptions rest = tune_options;
   rest.may_fail = true;
   rest.plans = std::min(rest.plans, kPlansInOtherFormats);
-  if (rest.budget_s > 0) {
-    const double share = std::max(kShareOfTimeTaken * seconds_taken, kShareOfBudget * tune_options.budget_s);
-    rest.budget_s = std::min(seconds_left, share);
-  }
+  rest.budget = of_graphs.budget.next(
+      std::max(kShareOfTimeTaken * seconds_taken, kShareOfBudget * tune_options.budget.seconds()));
   Tuned elsewhere = tune_tasks(others, options, rest, compile, measurer, progress);
   tuned.measured += elsewhere.measured;
   tuned.from_cache += elsewhere.from_cache;

@@ -13,15 +13,15 @@
 #include "compiler/program_graphs.h"
 #include "compiler/task.h"
 #include "compiler/tune/measurer.h"
+#include "compiler/tune/time_budget.h"
 #include "ir/package/package.h"
 
 namespace burin {
 
 struct TuneOptions {
-  int plans = 12;                        // candidates at first, and steps from the best at most; 1 to kMaxTuningPlans
-  double budget_s = 0;                   // after so much time nothing new is tried; 0: there is time for all
-  int jobs = 0;                          // threads; 0: as many as there are processors
-  std::function<double()> seconds = {};  // a clock; empty: the system's
+  int plans = 12;          // candidates at first, and steps from the best at most; 1 to kMaxTuningPlans
+  TimeBudget budget = {};  // of all that tuning does
+  int jobs = 0;            // threads; 0: as many as there are processors
   std::vector<std::string> providers = {};  // whose candidates are measured, beside the models' choice; empty: all
   bool anew = false;                        // what the options' cache has of measurements is measured again
   // When all is measured, convolutions are measured in other formats, too (tasks_in_other_formats()).
@@ -76,7 +76,7 @@ Tuned tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options, 
                  const std::function<void(const TuneProgress&)>& progress);
 
 // The same for all layers and batch sizes of the graphs, and behind them, where TuneOptions ask for it and time is
-// left, for convolutions in other formats.
+// left, for convolutions in other formats. It leaves some of the budget to compile_tuned().
 Tuned tune_graphs(const ProgramGraphs& graphs, const CompileOptions& options, const TuneOptions& tune_options,
                   const CandidateCompiler& compile, Measurer& measurer,
                   const std::function<void(const TuneProgress&)>& progress);

@@ -18,6 +18,8 @@ constexpr int kTurns = 5, kTurnsToConfirm = 11;
 constexpr double kGain = 0.998;      // of the time before; above that is noise
 constexpr double kPassGain = 0.995;  // another pass is not worth less
 constexpr int kMostPasses = 3;
+// The rest of a budget is for compiling what is packed.
+constexpr double kShareUntilPacked = 0.95;
 
 // Which kernel each step of a program launches: 0, the fastest by itself; k, its rival k - 1.
 using StepKernels = std::vector<std::size_t>;
@@ -227,8 +229,8 @@ CompileResult compile_tuned(const Network& network, CompileOptions options, cons
     with_rivals.seeks_weight_zeros = false;
     try {
       CompileResult made = compile_network(network, with_rivals, progress);
-      const TimeBudget budget(kExchangeShare * tune_options.budget_s, tune_options.seconds);
-      notes = exchange_kernels(std::move(made), options.tuned, budget, progress, time);
+      notes = exchange_kernels(std::move(made), options.tuned, tune_options.budget.first(kShareUntilPacked), progress,
+                               time);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
       notes = {fmt::format("kernels were not exchanged in the network: {}", error.what())};

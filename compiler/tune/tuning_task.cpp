@@ -15,7 +15,7 @@ constexpr std::size_t kMostContenders = 4;
 // What takes little more than the best a network may make up for; but each rival is compiled once more for it.
 constexpr double kLittleMore = 1.1;
 constexpr std::size_t kMostRivals = 3;
-constexpr double kNear = 1.5;  // times the best
+constexpr double kNear = 1.15;  // of the best time: that of what takes little more, and a clock that drifts
 
 }  // namespace
 
@@ -111,7 +111,7 @@ std::vector<Candidate> TuningTask::without_late(std::vector<Candidate> candidate
 std::optional<double> TuningTask::model_is_off_by(const std::string& provider) const {
   std::optional<double> least;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (candidates_[i].provider != provider || !is_right(i)) continue;
+    if (candidates_[i].provider != provider || !has_time(i)) continue;
     const double off = outcome(i).us / candidates_[i].estimate.us;
     least = std::min(off, least.value_or(off));
   }
@@ -150,7 +150,8 @@ std::vector<Candidate> TuningTask::neighbours() const {
   return found;
 }
 
-void TuningTask::measured(std::size_t candidate, const LaunchTime& time, double error, bool is_sound) {
+void TuningTask::measured(std::size_t candidate, const LaunchTime& time, const std::optional<double>& error,
+                          bool is_sound) {
   TuningCandidate& record = evidence_.candidates[candidate];
   record.us = time.us;
   record.samples = time.samples;
@@ -172,9 +173,11 @@ void TuningTask::failed(std::size_t candidate, const Error& fault) {
   first_fault_of_ = candidate;
 }
 
-bool TuningTask::is_right(std::size_t candidate) const {
-  return outcome(candidate).fault.empty() && outcome(candidate).us > 0 && !unsound_.contains(candidate);
+bool TuningTask::has_time(std::size_t candidate) const {
+  return outcome(candidate).fault.empty() && outcome(candidate).us > 0;
 }
+
+bool TuningTask::is_right(std::size_t candidate) const { return has_time(candidate) && !unsound_.contains(candidate); }
 
 bool TuningTask::may_contend(std::size_t candidate) const {
   return best_ && is_right(candidate) && outcome(candidate).us <= kHardlyMore * best_us();
@@ -184,7 +187,9 @@ bool TuningTask::may_be_taken(std::size_t candidate) const {
   return best_ && is_right(candidate) && (candidate == 0 || outcome(candidate).us <= kLittleMore * best_us());
 }
 
-bool TuningTask::is_near_best(double us) const { return !best_ || us <= kNear * best_us(); }
+bool TuningTask::may_matter(std::size_t candidate, double us) const {
+  return candidate == 0 || !best_ || us <= kNear * best_us();
+}
 
 std::vector<std::size_t> TuningTask::contenders() const {
   std::vector<std::size_t> found;
@@ -205,7 +210,8 @@ void TuningTask::took_turns(const std::vector<std::pair<std::size_t, double>>& t
 
 void TuningTask::ruled_out(std::size_t candidate, const Error& fault) {
   TuningCandidate& record = evidence_.candidates[candidate];
-  record.us = record.error = 0;
+  record.us = 0;
+  record.error.reset();
   record.samples = 0;
   record.workspace_bytes = 0;
   record.fault = recorded_fault(fault);

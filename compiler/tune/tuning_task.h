@@ -35,8 +35,9 @@ class TuningTask {
   const Candidate& candidate(std::size_t index) const { return candidates_[index]; }
   std::string describe(std::size_t index) const;  // "plan staging=bulk,..."
 
-  // `is_sound`: nobody knows that it is wrong on other inputs; what is not is never chosen.
-  void measured(std::size_t candidate, const LaunchTime& time, double error, bool is_sound = true);
+  // `is_sound`: it was compared with the reference on all inputs that are asked for; what was not is never chosen.
+  void measured(std::size_t candidate, const LaunchTime& time, const std::optional<double>& error,
+                bool is_sound = true);
   void failed(std::size_t candidate, const Error& fault);
   // There was no time to measure it: it is no part of the evidence, but for the models' choice.
   void skipped(std::size_t candidate);
@@ -47,8 +48,9 @@ class TuningTask {
   bool may_contend(std::size_t candidate) const;
   // Whether a network may get it, by what is known so far.
   bool may_be_taken(std::size_t candidate) const;
-  // Whether what takes so long may become one that a network may get, even where the best turns out to be of no use.
-  bool is_near_best(double us) const;
+  // Whether one that takes so long may become one that a network may get, by what is known so far. The models' choice
+  // may in any case.
+  bool may_matter(std::size_t candidate, double us) const;
   // These are the times that contenders had when they took turns: the fastest of them is the best now.
   void took_turns(const std::vector<std::pair<std::size_t, double>>& times_us);
   // Measured before, it had this fault when it took turns.
@@ -75,7 +77,8 @@ class TuningTask {
   std::optional<double> model_is_off_by(const std::string& provider) const;
   std::vector<Candidate> neighbours() const;
   bool is_asked(const Candidate& candidate) const;
-  bool is_right(std::size_t candidate) const;  // it was measured, has no fault, and is sound
+  bool has_time(std::size_t candidate) const;
+  bool is_right(std::size_t candidate) const;  // it has a time, and is sound
   Candidate as_measured(std::size_t candidate) const;
   void find_best();
   // Where times are equal, the earlier plan wins, whatever the order in which they were measured.

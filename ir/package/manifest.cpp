@@ -123,14 +123,14 @@ void check_candidate(Checker& check, const std::string& path, const TuningCandid
   check.finite(path + ".predicted_us", candidate.predicted_us);
   if (!candidate.fault.empty()) {
     check.text(path + ".fault", candidate.fault, kMaxNameBytes);
-    if (candidate.us != 0 || candidate.samples != 0 || candidate.error != 0 || candidate.workspace_bytes != 0 ||
+    if (candidate.us != 0 || candidate.samples != 0 || candidate.error || candidate.workspace_bytes != 0 ||
         candidate.network_us != 0) {
       check.fault(path, "has a fault and figures");
     }
     return;
   }
   check.finite(path + ".us", candidate.us);
-  check.finite(path + ".error", candidate.error);
+  if (candidate.error) check.finite(path + ".error", *candidate.error);
   check.range(path + ".samples", candidate.samples, 1, kMaxTuningSamples);
   check.range(path + ".workspace_bytes", candidate.workspace_bytes, 0, kMaxWorkspaceBytes);
   check.finite(path + ".network_us", candidate.network_us);

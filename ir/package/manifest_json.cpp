@@ -98,7 +98,7 @@ void keys_of(Keys& keys, Record& candidate) {
   if (!candidate.fault.empty()) return;
   keys.key("us", candidate.us);
   keys.key("samples", candidate.samples);
-  keys.key("error", candidate.error);
+  keys.optional("error", candidate.error);
   keys.optional("workspace_bytes", candidate.workspace_bytes);
   keys.optional("network_us", candidate.network_us);
 }

@@ -207,7 +207,7 @@ TEST_CASE("tuning_where_no_kernel_can_be_loaded_is_one_clear_error") {
   separate_layers(network);
   CompileOptions options;
   options.libraries = false;  // those of the machine would take the fake driver for a GPU
-  const Thrown thrown = BURIN_THROWN(device, tune_on_gpu(network, options, {.plans = 2, .budget_s = 60}, {}));
+  const Thrown thrown = BURIN_THROWN(device, tune_on_gpu(network, options, {.plans = 2, .budget = TimeBudget(60)}, {}));
   CHECK_THAT(thrown.text,
              Contains("layer 'conv', batch 1: none of 2 plans can be used") && Contains("cuModuleGetFunction failed"));
   CHECK(driver.loaded_code().size() == 2);

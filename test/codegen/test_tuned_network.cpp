@@ -264,7 +264,7 @@ TEST_CASE("tuned network: when the time is up, the rest stays as it is") {
     now += 1;
     return 10.0;
   };
-  const CompileResult result = compile(network, options, timer, {.budget_s = 4, .seconds = [&now] { return now; }});
+  const CompileResult result = compile(network, options, timer, {.budget = TimeBudget(4, [&now] { return now; })});
   CHECK_THAT(result.notes.back(), Contains("tried for 0 steps until the time was up"));
 }
 

@@ -197,7 +197,8 @@ TEST_CASE("study: all that is right is timed in turns, with what it takes of mem
     for (const StudyCandidate& entry : point.candidates) {
       if (!entry.fault.empty()) continue;
       CHECK(entry.samples == 50);
-      CHECK(entry.error <= 1);
+      REQUIRE(entry.error.has_value());
+      CHECK(*entry.error <= 1);
       CHECK(entry.memory.value().workspace_bytes == 4096);
     }
   }

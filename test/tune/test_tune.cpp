@@ -71,6 +71,7 @@ void check_evidence(const TunedKernel& tuned) {
   REQUIRE(!evidence.candidates.empty());
   const TuningCandidate& chosen = evidence.candidates.at(static_cast<std::size_t>(evidence.chosen));
   CHECK(chosen.fault.empty());
+  CHECK(chosen.error.has_value());
   CHECK(chosen.plan == text_of(plan_of(tuned)));
   CHECK(tuned.candidate.provider == "conv_baked");
   CHECK(tuned.candidate.symbol == kernel_symbol(tuned.layer, plan_of(tuned)));
@@ -194,7 +195,10 @@ TEST_CASE("tune: a plan that computes something else is reported and never chose
     CHECK(candidate.us == 0);
   }
   CHECK(wrong > 0);
-  CHECK(measurer.timings == measurer.runs - wrong);  // what is wrong is not timed
+  const auto compared = std::ranges::count_if(
+      tuned.evidence.candidates, [](const TuningCandidate& candidate) { return candidate.error.has_value(); });
+  CHECK(measurer.runs == wrong + compared);
+  CHECK(measurer.timings == static_cast<int>(tuned.evidence.candidates.size()));
 }
 
 TEST_CASE("tune: a plan that does not assemble is recorded with what the assembler said") {
@@ -381,8 +385,7 @@ TEST_CASE("tune: when the time is up nothing new is tried, and what has the most
   TuneOptions options;
   options.plans = 4;
   options.jobs = 1;
-  options.budget_s = 100;
-  options.seconds = [&now] { return now; };
+  options.budget = TimeBudget(100, [&now] { return now; });
   FakeMeasurer measurer(network);
   measurer.baked_us = [&](const BakedPlan&) {
     now += 60;  // what one measurement takes
@@ -394,8 +397,7 @@ TEST_CASE("tune: when the time is up nothing new is tried, and what has the most
   CHECK(tuned[0].layer == "large");
   CHECK(tuned[0].evidence.candidates.size() == 2);
   CHECK(tuned[0].evidence.chosen == 1);  // each measurement is better than the one before
-  now = 0;
-  options.budget_s = 0;
+  options.budget = {};
   CHECK(tune(network, measurer, options).size() == 3);
 }
 
@@ -450,7 +452,6 @@ TEST_CASE("tune: who is far ahead takes no turns, nor does anyone when the time 
   const Network network = one_layer();
   double now = 0;
   TuneOptions options{.plans = 3, .jobs = 1};
-  options.seconds = [&now] { return now; };
   FakeMeasurer measurer(network);
   measurer.baked_us = [&](const BakedPlan&) { return 100.0 + 10 * (now += 1); };
   REQUIRE(tune(network, measurer, options).size() == 1);
@@ -459,14 +460,50 @@ TEST_CASE("tune: who is far ahead takes no turns, nor does anyone when the time 
     now += 60;
     return 100.0;
   };
-  options.budget_s = 1;
-  now = 0;
+  options.budget = TimeBudget(1, [&now] { return now; });
   REQUIRE(tune(network, measurer, options).size() == 1);
   CHECK(measurer.turns.empty());
-  options.budget_s = 0;
+  options.budget = {};
   REQUIRE(tune(network, measurer, options).size() == 1);
   REQUIRE(measurer.turns.size() == 1);
   CHECK(measurer.turns[0] >= 3);
+}
+
+TEST_CASE("tune: what takes much longer than the best is not compared with the reference, and never taken") {
+  const Network network = one_layer();
+  FakeMeasurer measurer(network);
+  PlanNumbers numbers;
+  // The models' choice is slow, and compared all the same; the second is the best, and those behind it are wrong.
+  measurer.baked_us = [&](const BakedPlan& plan) {
+    const std::size_t index = numbers.of(plan);
+    return index == 1 ? 100.0 : 300.0 + static_cast<double>(index);
+  };
+  measurer.is_wrong = [&](const BakedPlan& plan) { return numbers.of(plan) > 1; };
+  const std::vector<TunedKernel> tuned = tune(network, measurer, {.plans = 4, .jobs = 1}, baked_alone());
+  REQUIRE(tuned.size() == 1);
+  REQUIRE(numbers.size() > 2);
+  CHECK(numbers.of(plan_of(tuned[0])) == 1);
+  CHECK(measurer.runs == 2);
+  CHECK(measurer.timings == static_cast<int>(numbers.size()));
+  int compared = 0;
+  for (const TuningCandidate& candidate : tuned[0].evidence.candidates) {
+    CHECK(candidate.fault.empty());
+    CHECK(candidate.us > 0);
+    if (candidate.error) ++compared;
+  }
+  CHECK(compared == 2);
+  CHECK(tuned[0].evidence.candidates.at(0).error.has_value());
+  CHECK(tuned[0].evidence.candidates.at(static_cast<std::size_t>(tuned[0].evidence.chosen)).error.has_value());
+
+  // Nor is it in a later run, which knows that it takes longer.
+  const ScratchFolder folder;
+  const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
+  CompileOptions options = baked_alone();
+  options.cache = &cache;
+  tune(network, measurer, {.plans = 4, .jobs = 1}, options);
+  measurer.runs = 0;
+  tune(network, measurer, {.plans = 4, .jobs = 1}, options);
+  CHECK(measurer.runs == 0);
 }
 
 TEST_CASE("tune: what takes little more than the fastest, and the models' choice, are its rivals") {
@@ -511,8 +548,7 @@ TEST_CASE("tune: a later run takes what was measured before, and goes on") {
   const Network network = network_of({layer_of("a", 3), layer_of("b", 1)});
   double now = 0;
   std::atomic<int> compiled = 0;
-  TuneOptions tuning{.plans = 3, .budget_s = 100, .jobs = 1};
-  tuning.seconds = [&now] { return now; };
+  TuneOptions tuning{.plans = 3, .budget = TimeBudget(100, [&now] { return now; }), .jobs = 1};
   FakeMeasurer measurer(network);
   measurer.baked_us = [&](const BakedPlan& plan) {
     now += 60;
@@ -530,8 +566,7 @@ TEST_CASE("tune: a later run takes what was measured before, and goes on") {
   CHECK(first.from_cache == 0);
   CHECK(first.measured == measurer.timings);
   REQUIRE(!first.kernels.empty());
-  now = 0;
-  tuning.budget_s = 0;
+  tuning.budget = {};
   measurer.timings = 0;
   const Tuned second = run();
   CHECK(second.from_cache == first.measured);
@@ -555,9 +590,7 @@ TEST_CASE("tune: a later run takes what was measured before, and goes on") {
     CHECK(third.kernels[i].evidence == second.kernels[i].evidence);
   }
   // What is known counts when the time is up, too.
-  now = 1000;
-  tuning.budget_s = 1;
-  tuning.seconds = [&now] { return now += 1000; };
+  tuning.budget = TimeBudget(1, [&now] { return now += 1000; });
   const Tuned late = run();
   REQUIRE(late.kernels.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -567,8 +600,7 @@ TEST_CASE("tune: a later run takes what was measured before, and goes on") {
   CHECK(late.was_time_up);
   CHECK(measurer.timings == 0);
   // All are measured again where that is asked for.
-  tuning.seconds = [&now] { return now; };
-  tuning.budget_s = 0;
+  tuning.budget = {};
   tuning.anew = true;
   const Tuned anew = run();
   CHECK(anew.from_cache == 0);
@@ -593,9 +625,8 @@ TEST_CASE("tune: times of turns are compared with each other alone, now and in a
   };
   const auto run = [&](double budget_s) {
     const Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
-    TuneOptions tuning{.plans = 4, .budget_s = budget_s, .jobs = 1};
     double now = 0;
-    tuning.seconds = [&now] { return now += 1e-3; };
+    const TuneOptions tuning{.plans = 4, .budget = TimeBudget(budget_s, [&now] { return now += 1e-3; }), .jobs = 1};
     return tune_tasks(tuning_tasks(prepared, options).tasks, options, tuning, fake_compile, measurer, {});
   };
   const Tuned first = run(0);
@@ -632,8 +663,8 @@ TEST_CASE(
     if (++seen == 2) bad = text_of(plan);
     return text_of(plan) == bad;
   };
-  const auto lost = [&](const BakedPlan&) { return first.timings == 3; };
-  first.faults = lost;
+  first.baked_us = [](const BakedPlan&) { return 100.0; };
+  first.faults = [&](const BakedPlan&) { return first.timings == 5; };
   first.a_fault_ends_all = true;
   CHECK_THAT(BURIN_THROWN(device, run(first)).text, burin_test::Contains("cannot be used any more"));
   FakeMeasurer second(network);
@@ -951,7 +982,7 @@ TEST_CASE("tune: what is measured first are the formats of the graph, then other
     ++now;
     return kernel.predicted_us;
   };
-  TuneOptions tune_options{.plans = 2, .seconds = [&] { return now; }};
+  TuneOptions tune_options{.plans = 2};
   const auto tuned = [&] {
     return tune_graphs(ProgramGraphs(network), options, tune_options, fake_compile, measurer, {});
   };
@@ -994,44 +1025,38 @@ TEST_CASE("tune: what is measured first are the formats of the graph, then other
   REQUIRE(refused.notes.size() > 1);
   CHECK(refused.notes[1].starts_with("in another format, layer '"));
 
-  // Other formats get half of the time that those of the graph took, or a quarter of all.
-  now = 0;
-  tune_options.budget_s = 1000;
+  // Other formats get half of the time that those of the graph took, or a tenth of all.
+  const auto tuned_within = [&](double seconds) {
+    now = 0;
+    tune_options.budget = TimeBudget(seconds, [&now] { return now; });
+    return tuned();
+  };
   tune_options.jobs = 1;
   tune_options.other_formats = false;
-  tuned();
+  tuned_within(1000);
   const double first = now;
-  now = 0;
-  tune_options.budget_s = 2 * first;
   tune_options.other_formats = true;
-  tuned();
+  tuned_within(2 * first);
   constexpr double kBegun = 5;  // a candidate, and the turns of four
   CHECK(now > first);
   CHECK(now <= 1.5 * first + kBegun);
-  now = 0;
-  tune_options.budget_s = 1000;
-  tuned();
+  tuned_within(1000);
   CHECK(now > 1.5 * first + kBegun);  // there is more to measure
 
-  // What was known before takes no time, and leaves other formats a quarter of all.
+  // What was known before takes no time, and leaves other formats a tenth of all.
   const ScratchFolder folder;
   const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
   options.cache = &cache;
   tune_options.other_formats = false;
-  tuned();
-  now = 0;
+  tuned_within(1000);
   tune_options.other_formats = true;
-  tune_options.budget_s = 40;
-  const Tuned later = tuned();
+  const Tuned later = tuned_within(100);
   CHECK(later.measured > 0);
   CHECK(now <= 10 + kBegun);
   options.cache = nullptr;
 
   // The time suffices for the first kernel alone.
-  now = 0;
-  tune_options.budget_s = 1;
-  tune_options.jobs = 1;
-  const Tuned few = tuned();
+  const Tuned few = tuned_within(1);
   CHECK(few.left_to_models > 0);
   CHECK(layouts_of(few).size() <= 1);
 }
