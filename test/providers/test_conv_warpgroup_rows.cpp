@@ -43,7 +43,6 @@ RowFormats formats_of(const Ends& ends, FactorType factors) {
   const auto in_halves = [&](TensorLayout layout) { return format_in(layout, factors).element != ElementType::f32; };
   return {.factors = factors,
           .reads_halves = in_halves(ends.input),
-          .reads_planes = ends.input == nchw8,
           .writes_places = ends.output != nchw,
           .writes_halves = in_halves(ends.output)};
 }
@@ -301,61 +300,6 @@ TEST_CASE("convolution of few images on warpgroups: few buffers and many, with c
   }
   // A buffer that is waited for would never be filled.
   CHECK_THROWS_WITH(of.propose({.plan = "chunk_channels=16,buffers=1,cluster=1"}), Contains("do not fit"));
-}
-
-TEST_CASE("convolution of few images on warpgroups: rows of places are copied whole, beside zeros") {
-  const Ends places = {nchw8, nchw8};
-  int tried = 0;
-  const auto try_plans = [&](const ConvLayer& layer, int batch, const Ends& ends, const std::vector<std::string>& plans,
-                             FactorType factors = FactorType::f16) {
-    const GroupRowsCase of(layer, factors, batch, ends);
-    for (const std::string& plan : plans) {
-      INFO(layer.name << ", " << plan);
-      const std::vector<Candidate> found = of.propose({.plan = "items=0," + plan});
-      REQUIRE(found.size() == 1);
-      CHECK(of.run(found[0]) == "");
-      ++tried;
-    }
-    for (const Candidate& candidate : of.propose({.count = 1000})) {
-      CHECK(find_provider(kRowsProvider)->brief(candidate.plan).find("items=0") == std::string::npos);
-    }
-  };
-  // Buffers that are filled again and such as are not, blocks of a cluster, several rows and sets of them.
-  const std::vector<std::string> all = {
-      "chunk_channels=16,buffers=2,cluster=1", "chunk_channels=16,buffers=3,cluster=1",
-      "chunk_channels=16,buffers=4,cluster=1", "chunk_channels=32,buffers=2,cluster=1",
-      "chunk_channels=16,buffers=2,cluster=2", "chunk_channels=16,buffers=1,cluster=4"};
-  const std::string few = "chunk_channels=16,buffers=2,cluster=1";
-  try_plans(group_rows_layer(64, 72, 9, 3, 1, 0.3), 2, places, all);
-  try_plans(group_rows_layer(64, 64, 7, 1, 1, 0.3, 1, true), 3, places, all);
-  try_plans(group_rows_layer(64, 64, 11, 5, 1, 0.5), 1, {nchw8, nchw}, {all[0], all[4]}, FactorType::bf16);
-  try_plans(group_rows_layer(64, 64, 12, 3, 2, 0.4), 1, {nchw8, nhwc8}, {few});
-  ConvLayer pooled = group_rows_layer(64, 64, 12, 3, 1, 0.3);
-  pooled.shape.epilogue.pool = Pool{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
-  try_plans(pooled, 2, places, all);
-  ConvLayer dilated = group_rows_layer(32, 64, 10, 3, 1, 0.5);
-  dilated.shape.dilation_h = dilated.shape.dilation_w = 2;
-  dilated.shape.pad = {2, 2, 2, 2};
-  try_plans(dilated, 1, places, {few});
-  // Tiles that lie beside the image, in part and as a whole.
-  ConvLayer wide = group_rows_layer(32, 64, 3, 3, 1, 0.5);
-  wide.shape.in_w = 75;
-  wide.shape.pad = {2, 0, 1, 3};
-  try_plans(wide, 1, places, {few + ",group_rows=1,tile_cols=39"});
-  ConvLayer padded = group_rows_layer(32, 64, 3, 1, 1, 0.5);
-  padded.shape.in_w = 20;
-  padded.shape.pad = {0, 0, 0, 40};
-  try_plans(padded, 1, places, {few + ",group_rows=1,tile_cols=30", few + ",group_rows=2,tile_cols=30"});
-  CHECK(tried == 25);
-  // Channels that fill up a chunk, strides, channels last and floats have none.
-  const auto refuses = [](const ConvLayer& layer, const Ends& ends) {
-    const GroupRowsCase of(layer, FactorType::f16, 1, ends);
-    CHECK_THROWS_WITH(of.propose({.plan = "items=0,chunk_channels=16,cluster=1"}), Contains("do not fit"));
-  };
-  refuses(group_rows_layer(24, 64, 9, 3, 1, 0.3), places);
-  refuses(group_rows_layer(64, 64, 9, 3, 1, 0.3, 2), places);
-  refuses(group_rows_layer(64, 64, 9, 3, 1, 0.3), {nhwc8, nchw8});
-  refuses(group_rows_layer(64, 64, 9, 3, 1, 0.3), {});
 }
 
 TEST_CASE("convolution of few images on warpgroups: pools, whose windows tiles have whole") {

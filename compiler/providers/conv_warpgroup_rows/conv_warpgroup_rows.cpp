@@ -26,7 +26,6 @@ RowFormats formats_of(const Task& task) {
   const auto in_halves = [](const KernelTensor& tensor) { return tensor.element != ElementType::f32; };
   return {.factors = multiplied_type(task),
           .reads_halves = has_places(input.layout) && in_halves(input),
-          .reads_planes = input.layout == TensorLayout::nchw8,
           .writes_places = has_places(output.layout),
           .writes_halves = in_halves(output),
           .writes_last = has_channels_last(output.layout)};

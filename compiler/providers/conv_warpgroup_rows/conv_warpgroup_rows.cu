@@ -36,8 +36,6 @@ enum { kFactorsTf32 = 3 };
 // Whether the input has the places that are multiplied: eight channels of a pixel, in halves. Those of four, in floats,
 // are loaded at once and rounded.
 BURIN_DEVICE bool copies_places() { return in_halves() != kFloats; }
-// Whether rows of such places are copied, each by one instruction, in place of single places.
-BURIN_DEVICE bool copies_rows() { return items() == 0; }
 BURIN_DEVICE bool loads_places() { return !copies_places() && in_pixel_places() != 0; }
 BURIN_DEVICE bool stores_places() { return out_halves() != kFloats || out_pixel_places() != 0; }
 
@@ -77,7 +75,6 @@ BURIN_DEVICE u32 channel_places() { return plane_rows() * plane_cols() * plane_p
 BURIN_DEVICE u32 next_rows() { return channel_places() * kPlaceBytes; }  // as a product has them
 BURIN_DEVICE u32 staged_bytes() { return chunk_places() * next_rows(); }
 BURIN_DEVICE u32 staged_buffers() {
-  if (copies_rows()) return at_most(split_chunks(), buffers());
   return at_most(split_chunks(), copies_places() ? kMostCopiedBuffers : kMostStagedBuffers);
 }
 BURIN_DEVICE bool has_whole_chunks() {
@@ -137,42 +134,13 @@ BURIN_DEVICE Warp warp_at(u32 number, u32 lane) {
   return {group % row_groups(), group / row_groups(), number % kGroupWarps, lane};
 }
 
-// ---- rows of an input in planes of places, which one gate waits for together with weights
-// A tile reads so many whole rows of pixels of the image, which begin `skipped` places after the patch's rows do, and
-// end at its place `end`. What lies beside them is zeros in every buffer.
-struct ImageRows {
-  u32 first, count;  // of the patch's rows
-  u32 skipped, end;
-  u32 word;  // of a channel's plane, where the first begins
-};
-BURIN_DEVICE ImageRows image_rows_of(const Tile& tile) {
-  const Corner corner = corner_of(tile);
-  const i32 first = corner.row < 0 ? -corner.row : 0, skipped = corner.col < 0 ? -corner.col : 0;
-  const i32 rows = static_cast<i32>(divide_up(plane_pixels(), pitch())), below = in_rows() - corner.row;
-  const i32 beside = corner.col < in_cols() ? in_cols() - corner.col : 0;
-  const i32 count = (rows < below ? rows : below) - first;
-  return {static_cast<u32>(first), static_cast<u32>(count < 0 ? 0 : count), static_cast<u32>(skipped),
-          static_cast<u32>(beside < pitch() ? beside : pitch()),
-          static_cast<u32>((corner.row + first) * in_cols() + corner.col + skipped) * kQuadWords};
-}
-// The last row of a patch may end before it has all of its columns.
-BURIN_DEVICE u32 places_of_row(const ImageRows& rows, u32 number) {
-  const u32 left = plane_pixels() - (rows.first + number) * pitch(), end = left < rows.end ? left : rows.end;
-  return end > rows.skipped ? end - rows.skipped : 0;
-}
-BURIN_DEVICE u32 places_of_channel(const ImageRows& rows) {
-  if (rows.count == 0) return 0;
-  const u32 whole = rows.end > rows.skipped ? rows.end - rows.skipped : 0;
-  return (rows.count - 1) * whole + places_of_row(rows, rows.count - 1);
-}
-
 // ---- weights: no other kernel's output
-BURIN_DEVICE void copy_panels(const float* weights, const FilterParts& inside, u32 chunk, u32 places) {
+BURIN_DEVICE void copy_panels(const float* weights, const FilterParts& inside, u32 chunk) {
   const Chunk of = chunk_at(inside, chunk);
   const u32 buffer = chunk % buffers();
   const u32 number =
       (set_of_block() * cluster_blocks() + split_of_block()) * split_chunks() + of.channels * parts() + of.part;
-  burin_dev_gate_expect(buffer, panels_bytes() + chunk_places() * places * kPlaceBytes);
+  burin_dev_gate_expect(buffer, panels_bytes());
   burin_dev_bulk_copy(panels_start() + buffer * panels_bytes(), 0, weights, static_cast<i64>(number) * panels_bytes(),
                       panels_bytes(), buffer);
 }
@@ -289,31 +257,6 @@ BURIN_DEVICE void copy_chunk(const float* image, u32 thread, const Staging& stag
     const bool exists = item.inside && (has_whole_chunks() || is_channel(channel));
     burin_dev_copy_async4(first + item.place, 0, places, exists ? bytes_of(item.word) : 0, exists ? 1 : 0);
   }
-}
-
-// By one warp, when all have done with the buffer.
-BURIN_DEVICE void copy_rows(const float* image, const ImageRows& rows, u32 chunk, u32 lane) {
-  const float* places = image + static_cast<i64>(chunk * chunk_places()) * in_channel_words();
-  const u32 buffer = chunk % buffers(), target = staged_start() + buffer * staged_bytes() + rows.skipped * kPlaceBytes;
-#pragma nounroll
-  for (u32 index = lane; index < chunk_places() * rows.count; index += kWarpThreads) {
-    const u32 place = index % chunk_places(), row = index / chunk_places(), count = places_of_row(rows, row);
-    if (count == 0) continue;
-    burin_dev_bulk_copy(target + place * next_rows() + (rows.first + row) * pitch() * kPlaceBytes, 0, places,
-                        bytes_of(place * in_channel_words() + rows.word + row * in_cols() * kQuadWords),
-                        count * kPlaceBytes, buffer);
-  }
-}
-// First of all, before a barrier: what no copy ever fills is zeros in all buffers.
-BURIN_DEVICE void clear_beside(const ImageRows& rows, u32 thread) {
-  const f32x4 zeros = {0, 0, 0, 0};
-#pragma unroll 4
-  for (u32 place = thread; place < staged_buffers() * staged_bytes() / kPlaceBytes; place += block_threads()) {
-    const u32 pixel = place % plane_pixels(), row = pixel / pitch() - rows.first, col = pixel % pitch();
-    if (row < rows.count && col >= rows.skipped && col < rows.end) continue;
-    burin_dev_shared_store4(staged_start() + place * kPlaceBytes, 0, zeros);
-  }
-  burin_dev_group_offer();
 }
 
 // ---- products
@@ -837,9 +780,7 @@ BURIN_DEVICE void multiply_floats(Sums& sums, const float* image, const float* o
     burin_dev_group_offer();
     burin_dev_barrier();
     // All have done with the chunk before this one.
-    if (thread == 0 && chunk > 0 && chunk - 1 + buffers() < chunks) {
-      copy_panels(weights, inside, chunk - 1 + buffers(), 0);
-    }
+    if (thread == 0 && chunk > 0 && chunk - 1 + buffers() < chunks) copy_panels(weights, inside, chunk - 1 + buffers());
   }
 }
 
@@ -865,39 +806,9 @@ BURIN_DEVICE void multiply_places(Sums& sums, const float* image, const float* o
     const u32 ahead = chunk + kCopiesAhead;
     if (ahead < chunks) copy_chunk(image, thread, staging_of(tile, inside, ahead));
     burin_dev_copy_commit();
-    if (thread == 0 && chunk > 1 && chunk - 2 + buffers() < chunks) {
-      copy_panels(weights, inside, chunk - 2 + buffers(), 0);
-    }
+    if (thread == 0 && chunk > 1 && chunk - 2 + buffers() < chunks) copy_panels(weights, inside, chunk - 2 + buffers());
     burin_dev_gate_wait(chunk % buffers(), chunk / buffers() % 2);
     multiply_chunk(sums, chunk, warp);
-  }
-}
-
-// Rows are copied by one warp, as far ahead as there are buffers; nobody waits for others but where one is filled
-// again. The filter is not parted.
-BURIN_DEVICE void multiply_rows(Sums& sums, const float* image, const float* other, const float* weights,
-                                const Tile& tile, const FilterParts& inside, const Warp& warp, u32 thread) {
-  const u32 chunks = channel_chunks();
-  const ImageRows rows = image_rows_of(tile);
-  const bool copies = thread < kWarpThreads;
-  if (copies) {
-#pragma nounroll
-    for (u32 chunk = 0; chunk < at_most(buffers(), chunks); ++chunk) copy_rows(image, rows, chunk, thread);
-  }
-  if (residual()) copy_residual(other, tile, thread);
-  burin_dev_copy_commit();
-  burin_dev_group_begin(sums.of, octets());
-#pragma nounroll
-  for (u32 chunk = 0; chunk < chunks; ++chunk) {
-    burin_dev_gate_wait(chunk % buffers(), chunk / buffers() % 2);
-    multiply_chunk(sums, chunk, warp);
-    const u32 next = chunk - 1 + buffers();
-    if (chunk == 0 || next >= chunks) continue;
-    burin_dev_group_release(1);
-    burin_dev_barrier();
-    // All have done with the chunk before this one.
-    if (thread == 0) copy_panels(weights, inside, next, places_of_channel(rows));
-    if (copies) copy_rows(image, rows, next, thread);
   }
 }
 
@@ -908,12 +819,10 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   const u32 chunks = channel_chunks() * count_of(inside);
   if (thread < static_cast<u32>(buffers())) burin_dev_gate_init(thread);
   begin_cluster_sums(thread);
-  if (copies_rows()) clear_beside(image_rows_of(tile), thread);
   burin_dev_barrier();
   if (thread == 0) {
-    const u32 places = copies_rows() ? places_of_channel(image_rows_of(tile)) : 0;
 #pragma nounroll
-    for (u32 chunk = 0; chunk < at_most(buffers(), chunks); ++chunk) copy_panels(weights, inside, chunk, places);
+    for (u32 chunk = 0; chunk < at_most(buffers(), chunks); ++chunk) copy_panels(weights, inside, chunk);
   }
   const Warp warp = warp_at(thread / kWarpThreads, thread % kWarpThreads);
   const u32 group = set_of_block() / output_blocks();
@@ -926,9 +835,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   Sums sums;
   begin_sums(sums, bias);
   const float* added = residual_of(other, first_image());
-  if (copies_rows()) {
-    multiply_rows(sums, image, added, weights, tile, inside, warp, thread);
-  } else if (copies_places()) {
+  if (copies_places()) {
     multiply_places(sums, image, added, weights, tile, inside, warp, thread);
   } else {
     multiply_floats(sums, image, added, weights, tile, inside, warp, thread);

@@ -228,27 +228,13 @@ std::int64_t WarpgroupRowTiles::shared_bytes(const ConvShape& shape) const {
          residual + filtered_bytes(shape);
 }
 
-namespace {
-
-// Whether what it stages can be copied as its tiles say. Rows are, where a patch has whole ones of all channels and
-// nothing between their pixels, and where the same of it lies beside the image in every chunk.
-bool can_copy(const WarpgroupRowTiles& tiles, const ConvShape& shape) {
-  if (!tiles.copies_rows()) return true;
-  const bool has_whole_chunks = shape.channels_per_group() % (tiles.cluster * tiles.chunk_channels) == 0;
-  return tiles.formats.reads_halves && tiles.formats.reads_planes && has_whole_chunks && shape.stride_h == 1 &&
-         shape.stride_w == 1 && count_parts(tiles.part(), shape) == 1;
-}
-
-}  // namespace
-
 bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec& arch) {
   constexpr std::int64_t kMostPlace = (1 << 18) - kPlaceBytes;  // that an operand of a product may be away
   return is_part(tiles.part(), shape) && tiles.stored_rows(shape) >= 1 && tiles.stored_cols(shape) >= 1 &&
          tiles.groups() <= kMostRowGroups && tiles.octets(shape) <= kMostGroupOctets &&
          tiles.buffers <= kMostChunkBuffers && tiles.buffers >= std::min(2, tiles.split_chunks(shape)) &&
-         tiles.chunk_channels % tiles.step_channels() == 0 && can_copy(tiles, shape) &&
-         filter_positions_of(shape) <= kMostFilterPositions && tiles.steps(shape) <= kMostChunkSteps &&
-         tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
+         tiles.chunk_channels % tiles.step_channels() == 0 && filter_positions_of(shape) <= kMostFilterPositions &&
+         tiles.steps(shape) <= kMostChunkSteps && tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
          tiles.plane_pixels(shape) <= kMostPlanePixels &&
          std::int64_t{tiles.planes(shape)} * tiles.plane_pixels(shape) * kPlaceBytes <= kMostPlace &&
          can_share_sums(tiles.cluster, arch) &&
@@ -379,10 +365,6 @@ Staging staging_of(const WarpgroupRowTiles& tiles, const ConvShape& shape, const
   // 32 places take turns of the loop, whether there is something to stage or not, and loads, half as many in TF32; a
   // thread waits for each batch of them.
   constexpr double kTurnClocks = 21.7, kPlaceClocks = 32.7, kBatchLatency = 427, kTf32Share = 0.69;
-  if (tiles.copies_rows()) {
-    constexpr double kRowCopyClocks = 50;  // of each, however short (docs/experiments.md)
-    return {std::ceil(places / tiles.pitch(shape)) * kRowCopyClocks, 0};
-  }
   if (tiles.formats.reads_halves) return {places / kWarpSize * clocks.copy, 0};
   const double batches = std::ceil(places / (tiles.items * tiles.threads()));
   const double share = tiles.formats.factors == FactorType::tf32 ? kTf32Share : 1;

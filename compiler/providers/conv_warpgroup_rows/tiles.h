@@ -16,15 +16,14 @@ namespace burin {
 struct RowFormats {
   FactorType factors = FactorType::f16;
   bool reads_halves = false;                          // in places, which are copied as they are
-  bool reads_planes = false;                          // of such places, so that those of a row follow each other
   bool writes_places = false, writes_halves = false;  // a residual is as what is written
   bool writes_last = false;                           // all channels of a pixel behind each other
 };
 
 // A block has `row_groups` x `pixel_groups` warpgroups, each of which multiplies 64 output channels with `group_rows`
 // rows of `tile_cols` pixels. The blocks of a cluster share out the input channels, and go through theirs in chunks, of
-// which `buffers` have their weights in shared memory; a thread stages `items` places of activations at once, or, where
-// that is 0, rows of places are copied, each with one instruction. Shapes are gathered_shape()s.
+// which `buffers` have their weights in shared memory; a thread stages `items` places of activations at once. Shapes
+// are gathered_shape()s.
 struct WarpgroupRowTiles {
   int row_groups = 1, pixel_groups = 1;
   int group_rows = 1, tile_cols = 1;
@@ -37,8 +36,7 @@ struct WarpgroupRowTiles {
   int place_channels() const { return 16 / bytes_of(formats.factors); }
   // Chunks whose activations have a place: one is multiplied, one or two are filled, and one's products may not have
   // ended.
-  int staged_chunks() const { return copies_rows() ? buffers : formats.reads_halves ? 4 : 3; }
-  bool copies_rows() const { return items == 0; }
+  int staged_chunks() const { return formats.reads_halves ? 4 : 3; }
   int step_channels() const { return 2 * place_channels(); }
   int groups() const { return row_groups * pixel_groups; }
   int threads() const;
