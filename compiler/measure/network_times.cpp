@@ -56,8 +56,8 @@ std::vector<double> GpuNetworkTimer::operator()(std::span<const TimedProgram> pr
                                   ? known->second
                                   : LoadedPackage(device_, package, package->manifest.source, tool_load_options()));
     }
-    networks.push_back(bind_own_memory(device_, LoadedNetwork(loaded.at(package), program), program->batch, {},
-                                       values));
+    networks.push_back(
+        bind_own_memory(device_, LoadedNetwork(loaded.at(package), program), program->batch, {}, values));
   }
   loaded_ = std::move(loaded);
   const auto launches_of = [](const BoundNetwork& network) {

@@ -1,11 +1,13 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "compiler/network/graph_edit.h"
 #include "compiler/network/passes.h"
 #include "compiler/network/sibling_layer.h"
 #include "ir/numbered_names.h"
+#include "ir/parallel_for.h"
 
 namespace burin {
 namespace {
@@ -49,30 +51,58 @@ class DepthwiseFuser {
   }
 
   Rewritten run() {
-    const int operators = graph_.operators();
-    for (int op = 0; op < operators; ++op) fuse(op);
+    std::vector<Pair> pairs;
+    for (int op = 0; op < graph_.operators(); ++op) {
+      if (std::optional<Pair> pair = pair_of(op)) pairs.push_back(*std::move(pair));
+    }
+    // What one kernel takes, and what two take, is not found out at once.
+    std::vector<char> is_wanted(pairs.size());
+    for_each_parallel(pairs.size(), 0, [&](std::size_t i) {
+      const Pair& pair = pairs[i];
+      is_wanted[i] = static_cast<char>(wanted_(pair.made, *pair.convolution, *pair.depthwise));
+    });
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      if (is_wanted[i] != 0) fuse(pairs[i]);
+    }
     return {graph_.finish(), changes_};
   }
 
  private:
-  void fuse(int op) {
+  struct Pair {
+    int before, op;
+    ConvLayer made;
+    ConvLayer* convolution;
+    const ConvLayer* depthwise;
+  };
+
+  // The depthwise convolution and the one before it, where they can be one.
+  std::optional<Pair> pair_of(int op) {
     const auto* depthwise = graph_.as<Convolution>(op);
-    if (depthwise == nullptr) return;
+    if (depthwise == nullptr) return std::nullopt;
     const int input = graph_.op(op).inputs[0], before = graph_.producer(input);
     const auto* convolution = graph_.as<Convolution>(before);
-    if (convolution == nullptr || graph_.only_reader(input) != op) return;
+    if (convolution == nullptr || graph_.only_reader(input) != op) return std::nullopt;
     ConvLayer& layer = graph_.layer(*convolution);
-    std::optional<ConvLayer> made = joined(layer, graph_.layer(*depthwise));
+    const ConvLayer& window = graph_.layer(*depthwise);
+    std::optional<ConvLayer> made = joined(layer, window);
     // Whoever asks for the operator by its name must find this one.
-    if (!made || names_.has(made->name) || !wanted_(*made, layer, graph_.layer(*depthwise))) return;
-    names_.give(made->name);
-    Operator fused = graph_.op(before);
-    fused.name = made->name;
-    layer = std::move(*made);
-    const int output = graph_.op(op).output;
-    graph_.remove(op);
-    fused.output = output;
-    graph_.replace(before, fused);
+    if (!made || names_.has(made->name)) return std::nullopt;
+    return Pair{before, op, *std::move(made), &layer, &window};
+  }
+
+  void fuse(Pair& pair) {
+    // A pair before this one has one of its layers, or its name.
+    if (pair.convolution->shape.epilogue.pool || graph_.producer(graph_.op(pair.op).inputs[0]) != pair.before ||
+        names_.has(pair.made.name)) {
+      return;
+    }
+    names_.give(pair.made.name);
+    Operator fused = graph_.op(pair.before);
+    fused.name = pair.made.name;
+    *pair.convolution = std::move(pair.made);
+    fused.output = graph_.op(pair.op).output;
+    graph_.remove(pair.op);
+    graph_.replace(pair.before, fused);
     ++changes_;
   }
 

@@ -124,7 +124,8 @@ Rewritten fuse_excitations(Network network, const Excitations& wanted);
 
 // A depthwise convolution goes into the convolution that makes its input, as a pool that filters (Epilogue), where
 // nobody else reads that input. Only where `wanted` says so of the layer that would be made, by its name, which says
-// what it is made of, and of both parts; without it nowhere. simplify() does this when there is nothing else to do.
+// what it is made of, and of both parts; without it nowhere. Several threads ask. simplify() does this when there is
+// nothing else to do.
 using Windowed = std::function<bool(const ConvLayer& made, const ConvLayer& convolution, const ConvLayer& depthwise)>;
 Rewritten fuse_depthwise(Network network, const Windowed& wanted);
 

@@ -19,13 +19,13 @@ namespace burin {
 class Measurements {
  public:
   struct Entry {
-    Candidate candidate;   // provider and plan
-    std::string in_short;  // the plan, for a person who reads
-    std::string library;   // that it calls, with its version; empty: none
-    LaunchTime time;       // when it was measured by itself
+    Candidate candidate;          // provider and plan
+    std::string in_short;         // the plan, for a person who reads
+    std::string library;          // that it calls, with its version; empty: none
+    LaunchTime time;              // when it was measured by itself
     std::optional<double> error;  // as a share of the tolerance; nothing: nobody compared it
-    bool is_sound = true;  // it was compared, and, where it calls a library, on NaN and infinities, too
-    double turns_us = 0;   // when it took turns with the others that have such a time, after the search; 0: it did not
+    bool is_sound = true;         // it was compared, and, where it calls a library, on NaN and infinities, too
+    double turns_us = 0;  // when it took turns with the others that have such a time, after the search; 0: it did not
     std::optional<Error> fault;  // instead of figures: it computes something else, cannot be launched, or ended a run
     std::optional<KernelMemory> memory;  // what a study noted
   };

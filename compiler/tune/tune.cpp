@@ -27,7 +27,7 @@ namespace {
 // In other formats fewer candidates do: what they take decides of formats, and then of kernels.
 constexpr int kPlansInOtherFormats = 4;
 // They get no more time than such a share of what the formats of the graphs took, or of all that there is.
-constexpr double kShareOfTimeTaken = 0.5, kShareOfBudget = 0.1;
+constexpr double kShareOfTimeTaken = 0.5, kShareOfBudget = 0.05;
 // The end of a budget is for the network as a whole.
 constexpr double kShareOfLayers = 0.75;
 

@@ -96,10 +96,14 @@ class StudyWriter {
   }
 
   Json candidate_json(const StudyCandidate& entry) {
-    return {
-        {"algorithm", number_of(entry)}, {"plan", entry.plan},       {"predicted_us", known_json(entry.predicted_us)},
-        {"us", known_json(entry.us)},    {"samples", entry.samples}, {"error", entry.us ? known_json(entry.error) : Json()},
-        {"memory", memory_json(entry)},  {"fault", entry.fault}};
+    return {{"algorithm", number_of(entry)},
+            {"plan", entry.plan},
+            {"predicted_us", known_json(entry.predicted_us)},
+            {"us", known_json(entry.us)},
+            {"samples", entry.samples},
+            {"error", entry.us ? known_json(entry.error) : Json()},
+            {"memory", memory_json(entry)},
+            {"fault", entry.fault}};
   }
 
   Json point_json(const StudyPoint& point) {
