@@ -77,7 +77,7 @@ BURIN_PRIMITIVE void burin_dev_copy_wait(u32 pending);  // until at most `pendin
 // ---- bulk copies (sm_90): a run of global memory goes to shared memory without passing through threads
 // A gate is a counter of arriving bytes, numbered from 0 to kGates - 1. It opens in phases 0, 1, 0, 1, ...: once for
 // each burin_dev_gate_expect(), when that many bytes have arrived.
-constexpr u32 kGates = 8;
+constexpr u32 kGates = 14;
 BURIN_PRIMITIVE void burin_dev_gate_init(u32 gate);  // by one thread, before a barrier and any other use
 // One thread announces the bytes of the phase that begins. The phase before must have been waited for by it, or
 // before a barrier by another one, and no thread may still wait for it.
@@ -107,8 +107,11 @@ BURIN_PRIMITIVE void burin_dev_prefetch_box(const TensorBox* box);
 
 // A gate that warps release, in place of bytes: it opens in phases as well, once for each `warps` releases.
 BURIN_PRIMITIVE void burin_dev_gate_init_released(u32 gate, u32 warps);  // as burin_dev_gate_init()
-// The warp, whose 32 threads call it alike, has done with what it waited for: who waits for the gate may copy there.
+// The warp, whose 32 threads call it alike, has done with what it waited for: who waits for the gate may copy there, and
+// may read what the warp has stored, or copied and waited for.
 BURIN_PRIMITIVE void burin_dev_gate_release(u32 gate);
+// A gate that opens when its bytes have arrived and so many warps have released it, in each phase.
+BURIN_PRIMITIVE void burin_dev_gate_init_filled(u32 gate, u32 warps);  // as burin_dev_gate_init()
 
 // ---- clusters (sm_90): blocks that run at the same time, read each other's shared memory and send to it
 BURIN_PRIMITIVE u32 burin_dev_cluster_rank();  // of this block: x first

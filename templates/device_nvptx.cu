@@ -186,6 +186,15 @@ BURIN_INLINE void burin_dev_gate_init_released(u32 gate, u32 warps) {
       "r"(warps)
       : "memory");
 }
+// Whoever announces the bytes arrives, too.
+BURIN_INLINE void burin_dev_gate_init_filled(u32 gate, u32 warps) {
+  __asm__ volatile(
+      "mbarrier.init.shared::cta.b64 [%0], %1;\n\t"
+      "fence.mbarrier_init.release.cluster;\n\t"
+      "fence.proxy.async.shared::cta;" ::"r"(gate_address(gate)),
+      "r"(warps + 1)
+      : "memory");
+}
 // One thread arrives for its warp.
 BURIN_INLINE void burin_dev_gate_release(u32 gate) {
   __asm__ volatile(

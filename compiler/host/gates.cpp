@@ -33,7 +33,8 @@ std::optional<std::string> Gates::too_early(const char* use, std::uint32_t gate,
                      use, gate, (state.complete - 1) % 2, state.complete - 1);
 }
 
-std::optional<std::string> Gates::init(std::uint32_t gate, int thread, std::uint32_t now, std::uint32_t warps) {
+std::optional<std::string> Gates::init(std::uint32_t gate, int thread, std::uint32_t now, std::uint32_t warps,
+                                       bool bytes_too) {
   if (gate >= kGates) return fmt::format("initialises gate {}; gates are numbered from 0 to {}", gate, kGates - 1);
   Gate& state = gates_[gate];
   if (state.used) return fmt::format("initialises gate {} a second time", gate);
@@ -41,6 +42,7 @@ std::optional<std::string> Gates::init(std::uint32_t gate, int thread, std::uint
   state.initialised = now;
   state.initialiser = thread;
   state.releasing = warps;
+  state.counts_bytes = warps == 0 || bytes_too;
   return std::nullopt;
 }
 
@@ -88,7 +90,7 @@ std::optional<std::string> Gates::expect(std::uint32_t gate, std::uint32_t bytes
   constexpr const char* kUse = "announces bytes at";
   if (auto fault = unusable(kUse, gate, now)) return fault;
   Gate& state = gates_[gate];
-  if (state.releasing != 0) return fmt::format("announces bytes at gate {}, which warps release", gate);
+  if (!state.counts_bytes) return fmt::format("announces bytes at gate {}, which warps release", gate);
   if (state.announced) {
     return fmt::format(
         "announces bytes at gate {} while nobody has waited for phase {} (number {}), which thread {} "
@@ -138,9 +140,9 @@ std::optional<std::string> Gates::wait(std::uint32_t gate, std::uint32_t phase, 
   if (phase > 1) return fmt::format("waits for phase {} of gate {}; a phase is 0 or 1", phase, gate);
   Gate& state = gates_[gate];
   if (phase == state.complete % 2) {
-    const bool released = state.releasing != 0 && state.arrived == state.releasing;
-    if (!released && (!state.announced || state.started != state.expected)) return std::nullopt;
-    if (released) {
+    const bool is_filled = !state.counts_bytes || (state.announced && state.started == state.expected);
+    if (!is_filled || state.arrived != state.releasing) return std::nullopt;
+    if (state.releasing != 0) {
       state.released = state.arriving;
       state.arrived = 0;
     }
@@ -175,7 +177,7 @@ void Gates::pass(std::uint32_t gate, int thread, std::uint32_t now) {
 
 std::string Gates::obstacle(std::uint32_t gate) const {
   const Gate& state = gates_[gate];
-  if (state.releasing != 0) {
+  if (state.arrived != state.releasing) {
     return fmt::format("of the {} warps that open it {} have released it", state.releasing, state.arrived);
   }
   if (!state.announced) return "no thread announces its bytes";
@@ -186,7 +188,7 @@ std::string Gates::obstacle(std::uint32_t gate) const {
 std::optional<std::string> Gates::unfinished(int& thread) const {
   for (std::uint32_t gate = 0; gate < kGates; ++gate) {
     const Gate& state = gates_[gate];
-    if (state.releasing != 0 || (!state.announced && state.started == 0)) continue;
+    if (!state.counts_bytes || (!state.announced && state.started == 0)) continue;
     thread = state.started != 0 ? state.starter : state.announcer;
     return fmt::format("the block ended although nobody has waited for phase {} (number {}) of gate {}, {}",
                        state.complete % 2, state.complete, gate,

@@ -4,9 +4,9 @@
 // when a thread waits for it, its bytes are announced and as many have been started. On the GPU it may be complete
 // earlier, or the wait may be the one that is late: so what depends on it is a fault.
 //
-// Some gates are opened by warps that release them, in place of bytes. Who waits for such a gate knows of what the
-// warps did before: of how often each thread has released gates by then. What happened while a thread had released
-// fewer is over.
+// Some gates are opened by warps that release them, in place of bytes, or by both together. Who waits for such a gate
+// knows of what the warps did before: of how often each thread has released gates by then. What happened while a thread
+// had released fewer is over.
 //
 // `now` is the barrier interval (shared_memory.h). Each function returns std::nullopt, or the fault as a sentence
 // without its subject.
@@ -21,7 +21,7 @@
 namespace burin {
 
 // These are as in templates/device.h and device_nvptx.cu.
-inline constexpr std::uint32_t kGates = 8;
+inline constexpr std::uint32_t kGates = 14;
 inline constexpr std::uint32_t kFirstGateByte = 16, kGateBytes = 8;
 inline constexpr std::uint32_t kMaxGateBytes = (1U << 20) - 1;  // of one phase: an mbarrier counts no further
 
@@ -39,8 +39,9 @@ class Gates {
 
   void begin_block();
 
-  // `warps`: whose releases open it; 0 where bytes do.
-  std::optional<std::string> init(std::uint32_t gate, int thread, std::uint32_t now, std::uint32_t warps = 0);
+  // `warps`: whose releases open it; 0 where bytes do. `bytes_too`: both do.
+  std::optional<std::string> init(std::uint32_t gate, int thread, std::uint32_t now, std::uint32_t warps = 0,
+                                  bool bytes_too = false);
   // Announces the bytes of the phase that begins.
   std::optional<std::string> expect(std::uint32_t gate, std::uint32_t bytes, int thread, std::uint32_t now);
   // The thread arrives at a meeting of its cluster: others may send to the gates that it has initialised.
@@ -95,6 +96,7 @@ class Gates {
     WarpTime waiters;                 // who has passed a wait for the last complete phase
     std::uint32_t passed_phases = 0;  // `complete` when they did
     std::uint32_t releasing = 0;      // warps whose releases open it
+    bool counts_bytes = true;
     std::uint32_t arrived = 0;        // of the present phase
     WarpTime arriving, released;      // the fewest releases of those of the present phase, and of the last complete one
   };

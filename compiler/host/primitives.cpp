@@ -211,6 +211,12 @@ void gate_init_released(u32 gate, u32 warps) noexcept {
   require(block.shared().gate_init(gate, static_cast<int>(block.thread()), warps));
 }
 
+void gate_init_filled(u32 gate, u32 warps) noexcept {
+  Block& block = Block::current();
+  if (warps < 1) block.fail_thread(fmt::format("initialises gate {} for releases by no warp", gate));
+  require(block.shared().gate_init(gate, static_cast<int>(block.thread()), warps, true));
+}
+
 void gate_release(u32 gate) noexcept { require(Block::current().gate_release(gate)); }
 
 void gate_expect(u32 gate, u32 bytes) noexcept {
@@ -727,6 +733,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_copy_wait", address_of(copy_wait)},
       {"burin_dev_gate_init", address_of(gate_init)},
       {"burin_dev_gate_init_released", address_of(gate_init_released)},
+      {"burin_dev_gate_init_filled", address_of(gate_init_filled)},
       {"burin_dev_gate_release", address_of(gate_release)},
       {"burin_dev_gate_expect", address_of(gate_expect)},
       {"burin_dev_gate_wait", address_of(gate_wait)},

@@ -57,6 +57,7 @@ std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread
   word.written = interval_;
   word.written_after = warp_barriers(thread);
   word.stored_after = offers_[static_cast<std::size_t>(thread)].count;
+  word.releases_before = gates_.releases(thread);
   word.writer = static_cast<std::uint16_t>(thread);
   return std::nullopt;
 }
@@ -244,8 +245,14 @@ void SharedMemory::land(std::size_t number, std::uint32_t finished) {
   Copier& copier = copiers_[number];
   while (copier.first != kNone && flights_[copier.first].batch < finished) {
     ++changes_;
-    words_[copier.first].written = interval_;
-    if (number < threads()) words_[copier.first].written_after = warp_barriers(static_cast<int>(number));
+    Word& word = words_[copier.first];
+    word.written = interval_;
+    if (number < threads()) {
+      const int thread = static_cast<int>(number);
+      word.written_after = warp_barriers(thread);
+      word.stored_after = offers_[number].count;
+      word.releases_before = gates_.releases(thread);
+    }
     copier.first = flights_[copier.first].next;
   }
 }
@@ -255,13 +262,14 @@ void SharedMemory::wait(int thread, std::uint32_t pending) {
   if (copiers_[copier].batch > pending) land(copier, copiers_[copier].batch - pending);
 }
 
-std::optional<std::string> SharedMemory::gate_init(std::uint32_t gate, int thread, std::uint32_t warps) {
+std::optional<std::string> SharedMemory::gate_init(std::uint32_t gate, int thread, std::uint32_t warps,
+                                                   bool bytes_too) {
   if (gate < kGates) {
     for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) {
       if (auto fault = check_write("place a gate in", gate_word(gate, byte) * kWordBytes, thread)) return fault;
     }
   }
-  if (auto fault = gates_.init(gate, thread, interval_, warps)) return fault;
+  if (auto fault = gates_.init(gate, thread, interval_, warps, bytes_too)) return fault;
   ++changes_;
   for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) {
     words_[gate_word(gate, byte)].written = kInFlight;
@@ -415,7 +423,8 @@ std::optional<std::string> SharedMemory::check_write(const char* access, std::ui
         "between",
         address, access, thread, issuer(word.writer));
   }
-  if (word.read == interval_ && word.reader != thread && !read_before_warp_barrier(word, thread)) {
+  const bool is_over = read_before_warp_barrier(word, thread) || gates_.knows(thread, word.readers);
+  if (word.read == interval_ && word.reader != thread && !is_over) {
     const std::string reader =
         word.reader == kManyReaders ? std::string("several threads") : fmt::format("thread {}", word.reader);
     return fmt::format(

@@ -142,7 +142,8 @@ class SharedMemory {
 
   // ---- gates: see gates.h
   // The gate's place in shared memory is taken from now on.
-  std::optional<std::string> gate_init(std::uint32_t gate, int thread, std::uint32_t warps = 0);
+  std::optional<std::string> gate_init(std::uint32_t gate, int thread, std::uint32_t warps = 0,
+                                       bool bytes_too = false);
   std::optional<std::string> gate_expect(std::uint32_t gate, std::uint32_t bytes, int thread) {
     return gates_.expect(gate, bytes, thread, interval_);
   }
@@ -182,6 +183,7 @@ class SharedMemory {
     WarpTime readers;                                 // of that interval
     std::uint32_t written_after = 0, read_after = 0;  // warp barriers that the last writer, or reader, had passed
     std::uint32_t stored_after = 0;                   // offers of the thread that stored it
+    std::uint32_t releases_before = 0;                // of gates, by the thread that stored it or had it copied
   };
   // Words in flight are chained in the order of their copies, one chain per thread and per gate: nothing is allocated.
   struct Flight {
@@ -209,7 +211,8 @@ class SharedMemory {
     const std::size_t writer = words_[index].writer;
     if (writer < threads()) {
       const bool same_warp = Gates::warp_bit(static_cast<int>(writer)) == Gates::warp_bit(thread);
-      return static_cast<int>(writer) == thread || (same_warp && words_[index].written_after < warp_barriers(thread));
+      return static_cast<int>(writer) == thread || (same_warp && words_[index].written_after < warp_barriers(thread)) ||
+             gates_.knows(thread, {words_[index].releases_before, Gates::warp_bit(static_cast<int>(writer))});
     }
     if (writer == kBitSetters || stored_by_halves(words_[index])) return false;
     return gates_.passed(static_cast<std::uint32_t>(writer - threads()), thread) > flights_[index].batch;

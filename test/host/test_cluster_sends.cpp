@@ -144,8 +144,8 @@ TEST_CASE("cluster sends: gates are those of the target, and their threads have 
                                  send_by_first_thread() + kReturn),
              Contains("copy at gate 3, which was initialised after its thread had arrived"));
   CHECK_THAT(
-      fault_of_two_blocks(kReady + send_by_first_thread(send(kOwn, kReceived, kSentBytes, "%other", 8)) + kReturn),
-      Contains("copy at gate 8; gates are numbered from 0 to 7"));
+      fault_of_two_blocks(kReady + send_by_first_thread(send(kOwn, kReceived, kSentBytes, "%other", 14)) + kReturn),
+      Contains("copy at gate 14; gates are numbered from 0 to 13"));
   CHECK_THAT(fault_of_two_blocks(kReady + announce() + send_by_first_thread(send() + send(kOwn, kReceived + 16)) +
                                  kWait + kReturn),
              Contains("have been started"));  // found where the second copy is, or the announcement after both

@@ -302,6 +302,51 @@ TEST_CASE("convolution of few images on warpgroups: few buffers and many, with c
   CHECK_THROWS_WITH(of.propose({.plan = "chunk_channels=16,buffers=1,cluster=1"}), Contains("do not fit"));
 }
 
+TEST_CASE("convolution of few images on warpgroups: warps that do nothing but stage") {
+  int tried = 0;
+  const auto try_plans = [&](const ConvLayer& layer, int batch, const Ends& ends, const std::vector<std::string>& plans,
+                             FactorType factors = FactorType::f16) {
+    const GroupRowsCase of(layer, factors, batch, ends);
+    for (const std::string& plan : plans) {
+      INFO(layer.name << ", " << plan);
+      const std::vector<Candidate> found = of.propose({.plan = plan});
+      REQUIRE(found.size() == 1);
+      CHECK(find_provider(kRowsProvider)->brief(found[0].plan).find("staging_warps=") != std::string::npos);
+      CHECK(of.run(found[0]) == "");
+      ++tried;
+    }
+  };
+  const Ends places = {nchw8, nchw8};
+  // Buffers that are filled again and such as are not, blocks of a cluster, warpgroups that share pixels or channels.
+  const std::vector<std::string> all = {"staging_warps=1,chunk_channels=16,buffers=2,cluster=1",
+                                        "staging_warps=4,chunk_channels=16,buffers=3,cluster=1",
+                                        "staging_warps=2,chunk_channels=16,buffers=4,cluster=1,row_groups=2",
+                                        "staging_warps=4,chunk_channels=32,buffers=2,cluster=1,pixel_groups=2",
+                                        "staging_warps=4,chunk_channels=16,buffers=2,cluster=2",
+                                        "staging_warps=4,chunk_channels=16,buffers=1,cluster=4"};
+  const std::vector<std::string> few = {all[1]};
+  try_plans(group_rows_layer(64, 72, 9, 3, 1, 0.3), 2, places, all);
+  try_plans(group_rows_layer(64, 72, 7, 1, 1, 0.3, 1, true), 3, places, all);
+  try_plans(group_rows_layer(64, 64, 11, 5, 1, 0.5), 1, {nchw8, nchw}, {all[0], all[4]}, FactorType::bf16);
+  try_plans(group_rows_layer(64, 64, 12, 3, 2, 0.4), 1, {nchw8, nhwc8}, few);
+  try_plans(group_rows_layer(56, 64, 9, 3, 1, 0.3, 2), 2, {nhwc8, nhwc8}, few);
+  ConvLayer pooled = group_rows_layer(64, 72, 12, 3, 1, 0.3);
+  pooled.shape.epilogue.pool = Pool{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  try_plans(pooled, 2, places, all);
+  CHECK(tried == 22);
+  // Floats, some of which are staged in several batches.
+  const std::vector<std::string> floats = {"staging_warps=1,items=2,chunk_channels=16,buffers=2,cluster=1",
+                                           "staging_warps=4,items=8,chunk_channels=16,buffers=3,cluster=1",
+                                           "staging_warps=2,items=4,chunk_channels=16,buffers=2,cluster=2"};
+  for (const FactorType factors : {FactorType::f16, FactorType::tf32}) {
+    try_plans(group_rows_layer(60, 72, 9, 3, 1, 0.3), 2, {}, floats, factors);
+    try_plans(group_rows_layer(64, 64, 12, 3, 2, 0.4), 1, {}, {floats[1]}, factors);
+    try_plans(group_rows_layer(64, 64, 7, 1, 1, 0.3, 1, true), 3, {nchw, nchw}, {floats[1]}, factors);
+  }
+  try_plans(group_rows_layer(64, 64, 9, 3, 1, 0.3), 1, {nhwc4, nhwc4}, floats, FactorType::tf32);
+  CHECK(tried == 35);
+}
+
 TEST_CASE("convolution of few images on warpgroups: pools, whose windows tiles have whole") {
   const auto pooled = [](int size, const Pool& pool, bool residual) {
     ConvLayer layer = group_rows_layer(24, 40, size, 3, 1, 0.3, 1, residual);

@@ -14,7 +14,7 @@ constexpr TileChoice<WarpgroupRowTiles> kWarpgroupRowChoices[] = {
     {"group_rows", &WarpgroupRowTiles::group_rows}, {"tile_cols", &WarpgroupRowTiles::tile_cols},
     {"buffers", &WarpgroupRowTiles::buffers},       {"chunk_channels", &WarpgroupRowTiles::chunk_channels},
     {"items", &WarpgroupRowTiles::items},           {"part_rows", &WarpgroupRowTiles::part_rows},
-    {"part_cols", &WarpgroupRowTiles::part_cols}};
+    {"part_cols", &WarpgroupRowTiles::part_cols},   {"staging_warps", &WarpgroupRowTiles::staging_warps}};
 
 // FP32 on both sides, the task says what it may round to; halves are what is multiplied.
 FactorType multiplied_type(const Task& task) {

@@ -9,7 +9,8 @@
 // activations, rounded, or copied where they are halves: places of 16 bytes hold eight channels of a pixel (four in
 // TF32), and the pixels of padded rows follow each other. So the pixels of a warpgroup are columns of one matrix, with
 // those between its rows, whose sums are not used, and what another position of the filter reads begins some places
-// further on. Where pixels are strided, those that a position reads have a plane of their own.
+// further on. Where pixels are strided, those that a position reads have a plane of their own. Other warps, behind the
+// warpgroups, may stage the activations: then those that multiply wait for nothing but what they multiply.
 //
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each block of the
 // cluster, for each chunk, with all parts of the filter, for each 64 rows, a panel; then the bias of each row of the
@@ -29,7 +30,10 @@ constexpr u32 kMostPlaceChannels = 8, kStepPlaces = 2;
 // One is multiplied, one or two are filled, and one's products may not have ended.
 constexpr u32 kMostStagedBuffers = 3, kMostCopiedBuffers = 4, kCopiesAhead = kMostCopiedBuffers - 2;
 constexpr u32 kMostItems = 8;
-static_assert(kSumsGate == 7, "buffers of weights have gates up to it");
+// Where other warps stage, a buffer has a gate that says that it is filled, with weights and activations, and one that
+// says that it was multiplied.
+constexpr u32 kEmptyGates = 6, kMostChunksAhead = 3;
+static_assert(kSumsGate > 2 * kEmptyGates, "each of six buffers has two gates");
 constexpr u32 kMostFilterWords = 28, kMostFilterCols = 25, kMostPatchValues = 48;
 enum { kFactorsTf32 = 3 };
 
@@ -75,6 +79,7 @@ BURIN_DEVICE u32 channel_places() { return plane_rows() * plane_cols() * plane_p
 BURIN_DEVICE u32 next_rows() { return channel_places() * kPlaceBytes; }  // as a product has them
 BURIN_DEVICE u32 staged_bytes() { return chunk_places() * next_rows(); }
 BURIN_DEVICE u32 staged_buffers() {
+  if (staging_warps() != 0) return at_most(split_chunks(), buffers());
   return at_most(split_chunks(), copies_places() ? kMostCopiedBuffers : kMostStagedBuffers);
 }
 BURIN_DEVICE bool has_whole_chunks() {
@@ -125,6 +130,11 @@ BURIN_DEVICE FilterParts parts_of(const Tile& tile) {
   return parts_that_read(corner_of(tile), (tile_rows() - 1) * stride_rows() + (part_rows() - 1) * dilation_rows() + 1,
                          (tile_cols() - 1) * stride_cols() + (part_cols() - 1) * dilation_cols() + 1);
 }
+
+// The warpgroups come first.
+BURIN_DEVICE u32 staging_threads() { return staging_warps() != 0 ? staging_warps() * kWarpThreads : block_threads(); }
+BURIN_DEVICE u32 multiplying_warps() { return row_groups() * pixel_groups() * kGroupWarps; }
+BURIN_DEVICE u32 multiplying_threads() { return multiplying_warps() * kWarpThreads; }
 
 struct Warp {
   u32 row_group, pixel_group, of_group, lane;
@@ -205,7 +215,7 @@ BURIN_DEVICE void store_item(u32 buffer, const Item& item, const Channels& value
   for (u32 i = 0; i < kQuadWords; ++i) words[i] = staged_word(values, i);
   burin_dev_shared_store4(staged_start() + buffer * staged_bytes() + item.place, 0, words);
 }
-BURIN_DEVICE u32 batches() { return divide_up(chunk_places() * channel_places(), items() * block_threads()); }
+BURIN_DEVICE u32 batches() { return divide_up(chunk_places() * channel_places(), items() * staging_threads()); }
 
 struct Batch {
   Channels of[kMostItems];
@@ -219,9 +229,9 @@ BURIN_DEVICE Staging staging_of(const Tile& tile, const FilterParts& inside, u32
   const Chunk chunk = chunk_at(inside, number);
   return {number % staged_buffers(), chunk.channels * chunk_channels(), corner_of(corner_of(tile), chunk)};
 }
-// One of the block's threads has it.
+// One of the threads that stage has it.
 BURIN_DEVICE Item item_of_batch(u32 thread, u32 batch, u32 number, const Staging& staging) {
-  return item_at((batch * items() + number) * block_threads() + thread, staging.corner);
+  return item_at((batch * items() + number) * staging_threads() + thread, staging.corner);
 }
 BURIN_DEVICE void load_batch(const float* image, u32 thread, const Staging& staging, u32 batch, Batch& values) {
 #pragma unroll
@@ -251,7 +261,7 @@ BURIN_DEVICE void copy_chunk(const float* image, u32 thread, const Staging& stag
   const float* places = image + static_cast<i64>(staging.first_channel / channels_at_once()) * in_channel_words();
   const u32 first = staged_start() + staging.buffer * staged_bytes();
 #pragma unroll 4
-  for (u32 index = thread; index < chunk_places() * channel_places(); index += block_threads()) {
+  for (u32 index = thread; index < chunk_places() * channel_places(); index += staging_threads()) {
     const Item item = item_at(index, staging.corner);
     const u32 channel = staging.first_channel + item.channel;
     const bool exists = item.inside && (has_whole_chunks() || is_channel(channel));
@@ -731,7 +741,7 @@ BURIN_DEVICE void store_filtered(const Tile& tile, u32 thread, float* output) {
 BURIN_DEVICE void finish(const Sums& sums, const Tile& tile, const Warp& warp, u32 thread, float* output) {
   if (residual()) burin_dev_copy_wait(0);
   burin_dev_barrier();  // others may still multiply where the sums go
-  share_sums(sums, warp);
+  if (staging_warps() == 0 || thread < multiplying_threads()) share_sums(sums, warp);
   if (cluster_blocks() > 1) {
     const ClusterSums all = cluster_sums();
     fill_rows(thread);
@@ -812,15 +822,85 @@ BURIN_DEVICE void multiply_places(Sums& sums, const float* image, const float* o
   }
 }
 
+// What the warps that stage do, of whose threads each has its share. A buffer is filled again when all have multiplied
+// what it had, which they say when they multiply the next one.
+BURIN_DEVICE void refill(const float* weights, const FilterParts& inside, u32 chunk, u32 thread) {
+  if (chunk < static_cast<u32>(buffers())) return;
+  burin_dev_gate_sleep(kEmptyGates + chunk % buffers(), (chunk / buffers() - 1) % 2);
+  if (thread == 0) copy_panels(weights, inside, chunk);
+}
+BURIN_DEVICE void tell_filled(u32 chunk) {
+  burin_dev_group_offer();
+  burin_dev_gate_release(chunk % buffers());
+}
+// So many chunks are on their way at once. What has arrived is told of before the next buffer is waited for.
+BURIN_DEVICE void fill_with_places(const float* image, const float* weights, const Tile& tile,
+                                   const FilterParts& inside, u32 thread) {
+  const u32 chunks = channel_chunks() * count_of(inside);
+  const u32 ahead = buffers() > 1 ? at_most(buffers() - 1, kMostChunksAhead) : 1;
+#pragma nounroll
+  for (u32 chunk = 0; chunk < chunks + ahead; ++chunk) {
+    if (chunk >= ahead) {
+      burin_dev_copy_wait(ahead - 1);
+      tell_filled(chunk - ahead);
+    }
+    if (chunk < chunks) {
+      refill(weights, inside, chunk, thread);
+      copy_chunk(image, thread, staging_of(tile, inside, chunk));
+    }
+    burin_dev_copy_commit();
+  }
+}
+BURIN_DEVICE void fill_with_floats(const float* image, const float* weights, const Tile& tile,
+                                   const FilterParts& inside, u32 thread) {
+  const u32 chunks = channel_chunks() * count_of(inside);
+  Batch first;
+  load_batch(image, thread, staging_of(tile, inside, 0), 0, first);
+#pragma nounroll
+  for (u32 chunk = 0; chunk < chunks; ++chunk) {
+    const Staging staging = staging_of(tile, inside, chunk);
+    refill(weights, inside, chunk, thread);
+    store_batch(thread, staging, 0, first);
+    stage_batches(image, thread, staging, 1);
+    if (chunk + 1 < chunks) load_batch(image, thread, staging_of(tile, inside, chunk + 1), 0, first);
+    tell_filled(chunk);
+  }
+}
+BURIN_DEVICE void multiply_filled(Sums& sums, const FilterParts& inside, const Warp& warp) {
+  const u32 chunks = channel_chunks() * count_of(inside);
+#pragma nounroll
+  for (u32 chunk = 0; chunk < chunks; ++chunk) {
+    burin_dev_gate_wait(chunk % buffers(), chunk / buffers() % 2);
+    burin_dev_group_begin(sums.of, octets());
+    multiply_chunk(sums, chunk, warp);
+    // Nobody waits for the last ones.
+    if (chunk == 0 || chunk - 1 + buffers() >= chunks) continue;
+    burin_dev_group_release(1);
+    burin_dev_gate_release(kEmptyGates + (chunk - 1) % buffers());
+  }
+  // Here, as a wait behind the others' path would make the assembler wait for each product.
+  burin_dev_group_wait(sums.of, octets(), 0);
+}
+
+BURIN_DEVICE void init_gates(u32 thread) {
+  if (thread >= static_cast<u32>(buffers())) return;
+  if (staging_warps() == 0) {
+    burin_dev_gate_init(thread);
+  } else {
+    burin_dev_gate_init_filled(thread, staging_warps());
+    burin_dev_gate_init_released(kEmptyGates + thread, multiplying_warps());
+  }
+}
+
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
   const u32 thread = burin_dev_thread();
   const Tile tile = tile_of_block();
   const FilterParts inside = parts_of(tile);
   const u32 chunks = channel_chunks() * count_of(inside);
-  if (thread < static_cast<u32>(buffers())) burin_dev_gate_init(thread);
+  init_gates(thread);
   begin_cluster_sums(thread);
   burin_dev_barrier();
-  if (thread == 0) {
+  if (thread == (staging_warps() == 0 ? 0 : multiplying_threads())) {
 #pragma nounroll
     for (u32 chunk = 0; chunk < at_most(buffers(), chunks); ++chunk) copy_panels(weights, inside, chunk);
   }
@@ -835,11 +915,21 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   Sums sums;
   begin_sums(sums, bias);
   const float* added = residual_of(other, first_image());
-  if (copies_places()) {
+  if (staging_warps() != 0) {
+    if (residual()) copy_residual(added, tile, thread);
+    burin_dev_copy_commit();
+    if (thread < multiplying_threads()) {
+      multiply_filled(sums, inside, warp);
+    } else if (copies_places()) {
+      fill_with_places(image, weights, tile, inside, thread - multiplying_threads());
+    } else {
+      fill_with_floats(image, weights, tile, inside, thread - multiplying_threads());
+    }
+  } else if (copies_places()) {
     multiply_places(sums, image, added, weights, tile, inside, warp, thread);
   } else {
     multiply_floats(sums, image, added, weights, tile, inside, warp, thread);
   }
-  burin_dev_group_wait(sums.of, octets(), 0);
+  if (staging_warps() == 0) burin_dev_group_wait(sums.of, octets(), 0);
   finish(sums, tile, warp, thread, output_of(output, first_image()));
 }

@@ -19,6 +19,7 @@ constexpr int kRowsOfGroup = 64, kWarpsOfGroup = 4;
 constexpr int kPlaceBytes = 16, kPanelStepBytes = 2048, kPanelStepWords = kPanelStepBytes / kWordBytes;
 constexpr int kMostStagedItems = 8, kPixelsOfOctet = 8;
 constexpr int kMostRowGroups = 4, kMostGroupOctets = 32, kMostChunkBuffers = 7;  // as the template has them
+constexpr int kMostBuffersOfOthers = 6, kMostStagingWarps = 4;
 constexpr int kMostFilterPositions = 25;
 constexpr int kMostChunkSteps = 128, kMostPitch = 4096, kMostPlanePixels = 16384;
 
@@ -155,7 +156,7 @@ class WarpgroupRowSearch {
 
 }  // namespace
 
-int WarpgroupRowTiles::threads() const { return groups() * kWarpsOfGroup * kWarpSize; }
+int WarpgroupRowTiles::threads() const { return (groups() * kWarpsOfGroup + staging_warps) * kWarpSize; }
 int WarpgroupRowTiles::block_rows() const { return row_groups * kRowsOfGroup; }
 
 int WarpgroupRowTiles::stored_rows(const ConvShape& shape) const {
@@ -232,7 +233,8 @@ bool fits(const WarpgroupRowTiles& tiles, const ConvShape& shape, const ArchSpec
   constexpr std::int64_t kMostPlace = (1 << 18) - kPlaceBytes;  // that an operand of a product may be away
   return is_part(tiles.part(), shape) && tiles.stored_rows(shape) >= 1 && tiles.stored_cols(shape) >= 1 &&
          tiles.groups() <= kMostRowGroups && tiles.octets(shape) <= kMostGroupOctets &&
-         tiles.buffers <= kMostChunkBuffers && tiles.buffers >= std::min(2, tiles.split_chunks(shape)) &&
+         tiles.buffers <= (tiles.staging_warps > 0 ? kMostBuffersOfOthers : kMostChunkBuffers) &&
+         tiles.staging_warps <= kMostStagingWarps && tiles.buffers >= std::min(2, tiles.split_chunks(shape)) &&
          tiles.chunk_channels % tiles.step_channels() == 0 && filter_positions_of(shape) <= kMostFilterPositions &&
          tiles.steps(shape) <= kMostChunkSteps && tiles.items <= kMostStagedItems && tiles.pitch(shape) <= kMostPitch &&
          tiles.plane_pixels(shape) <= kMostPlanePixels &&

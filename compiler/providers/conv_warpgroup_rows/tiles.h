@@ -22,13 +22,14 @@ struct RowFormats {
 
 // A block has `row_groups` x `pixel_groups` warpgroups, each of which multiplies 64 output channels with `group_rows`
 // rows of `tile_cols` pixels. The blocks of a cluster share out the input channels, and go through theirs in chunks, of
-// which `buffers` have their weights in shared memory; a thread stages `items` places of activations at once. Shapes
-// are gathered_shape()s.
+// which `buffers` have their weights in shared memory; a thread stages `items` places of activations at once; where
+// there are `staging_warps` beside the warpgroups their threads do, to the same buffers. Shapes are gathered_shape()s.
 struct WarpgroupRowTiles {
   int row_groups = 1, pixel_groups = 1;
   int group_rows = 1, tile_cols = 1;
   int chunk_channels = 16, buffers = 1;
   int items = 4;
+  int staging_warps = 0;
   int part_rows = 1, part_cols = 1;  // of the filter, that a chunk has
   int cluster = 1;
   RowFormats formats = {};  // follow from the task
@@ -36,7 +37,7 @@ struct WarpgroupRowTiles {
   int place_channels() const { return 16 / bytes_of(formats.factors); }
   // Chunks whose activations have a place: one is multiplied, one or two are filled, and one's products may not have
   // ended.
-  int staged_chunks() const { return formats.reads_halves ? 4 : 3; }
+  int staged_chunks() const { return staging_warps > 0 ? buffers : formats.reads_halves ? 4 : 3; }
   int step_channels() const { return 2 * place_channels(); }
   int groups() const { return row_groups * pixel_groups; }
   int threads() const;
