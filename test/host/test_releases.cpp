@@ -121,6 +121,98 @@ TEST_CASE("releases: gates of bytes are not released, nor are bytes announced at
   has_fault(memory.gate_expect(1, 16, 0), "which warps release");
 }
 
+namespace {
+
+// What one warp stores, another one reads, and the gate that counts bytes and releases tells of.
+class StoredBuffer {
+ public:
+  static constexpr int kStorer = 32;
+  StoredBuffer() : memory_(512, kTwoWarps) {
+    memory_.begin_block();
+    no_fault(memory_.gate_init(kFilled, kReader, 1, true));
+    no_fault(memory_.gate_init(kEmpty, kReader, 1));
+    memory_.begin_interval();
+  }
+  std::optional<std::string> store() { return memory_.store(kFilledPlace + 64, kStorer, 7); }
+  std::optional<std::string> copy() { return memory_.copy(kFilledPlace + 64, kStorer, 7); }
+  void land() {
+    memory_.commit(kStorer);
+    memory_.wait(kStorer, 0);
+  }
+  std::optional<std::string> bytes() {
+    if (auto fault = memory_.gate_expect(kFilled, 16, kStorer)) return fault;
+    return memory_.bulk_copy(kFilledPlace, values_, kFilled, kStorer);
+  }
+  std::optional<std::string> release(std::uint32_t gate, int thread) { return memory_.gate_release(gate, thread, true); }
+  bool is_open(std::uint32_t gate, std::uint32_t phase, int thread) {
+    bool open = false;
+    no_fault(memory_.gate_wait(gate, phase, thread, open));
+    return open;
+  }
+  std::optional<std::string> read(int thread = kReader) {
+    float value = 0;
+    auto fault = memory_.load(kFilledPlace + 64, thread, value);
+    if (!fault) CHECK(value == 7);
+    return fault;
+  }
+  std::optional<std::string> read_bytes() {
+    float value = 0;
+    return memory_.load(kFilledPlace, kReader, value);
+  }
+
+ private:
+  SharedMemory memory_;
+  std::vector<float> values_ = {1, 2, 3, 4};
+};
+
+constexpr int kStorer = StoredBuffer::kStorer;
+
+}  // namespace
+
+TEST_CASE("releases: a gate that counts bytes and releases opens when it has both, in each phase") {
+  StoredBuffer buffer;
+  for (const std::uint32_t phase : {0U, 1U, 0U}) {
+    no_fault(buffer.bytes());
+    CHECK_FALSE(buffer.is_open(kFilled, phase, kReader));
+    no_fault(buffer.release(kFilled, kStorer));
+    CHECK(buffer.is_open(kFilled, phase, kReader));
+    no_fault(buffer.read_bytes());
+    no_fault(buffer.release(kEmpty, kReader));
+    CHECK(buffer.is_open(kEmpty, phase, kStorer));
+  }
+  StoredBuffer released;
+  no_fault(released.release(kFilled, kStorer));
+  CHECK_FALSE(released.is_open(kFilled, 0, kReader));
+  no_fault(released.bytes());
+  CHECK(released.is_open(kFilled, 0, kReader));
+}
+
+TEST_CASE("releases: what a warp has stored is read by those who have waited for its release") {
+  for (const bool copies : {false, true}) {
+    INFO("copies " << copies);
+    StoredBuffer buffer;
+    const auto fill = [&] {
+      no_fault(copies ? buffer.copy() : buffer.store());
+      if (copies) buffer.land();
+    };
+    fill();
+    no_fault(buffer.bytes());
+    has_fault(buffer.read(), "race on shared memory at byte 192: load by thread 0");
+    no_fault(buffer.release(kFilled, kStorer));
+    has_fault(buffer.read(), "race on shared memory at byte 192: load by thread 0");
+    CHECK(buffer.is_open(kFilled, 0, kReader));
+    no_fault(buffer.read());
+    // It may be stored to again when its readers have released it, and that was waited for.
+    has_fault(copies ? buffer.copy() : buffer.store(), "after a load by thread 0");
+    no_fault(buffer.release(kEmpty, kReader));
+    has_fault(copies ? buffer.copy() : buffer.store(), "after a load by thread 0");
+    CHECK(buffer.is_open(kEmpty, 0, kStorer));
+    fill();
+    // What was stored after the release is not known by it.
+    has_fault(buffer.read(), "race on shared memory at byte 192: load by thread 0");
+  }
+}
+
 TEST_CASE("group products: sums are there when they have been waited for, and not before") {
   GroupProducts products;
   float sums[kSums] = {};

@@ -8,16 +8,21 @@
 #include <string>
 #include <vector>
 
+#include "compiler/assemble/assembler.h"
+#include "compiler/emit/ptx.h"
 #include "compiler/providers/conv_gathered/tiles.h"
 #include "compiler/providers/conv_warpgroup_rows/tiles.h"
+#include "compiler/specialise/specialised_module.h"
 #include "ir/arch.h"
 #include "ir/factor_type.h"
+#include "test/assemble/kernels.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/every_case.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"
 #include "test/providers/tensor_cores.h"
+#include "test/skip.h"
 
 using namespace burin;
 using namespace burin_test;
@@ -345,6 +350,36 @@ TEST_CASE("convolution of few images on warpgroups: warps that do nothing but st
   }
   try_plans(group_rows_layer(64, 64, 9, 3, 1, 0.3), 1, {nhwc4, nhwc4}, floats, FactorType::tf32);
   CHECK(tried == 35);
+}
+
+// The assembler makes each product wait for the one before where it does not see that sums are left alone.
+TEST_CASE("convolution of few images on warpgroups: products do not wait for each other") {
+  const auto nvjitlink = open_nvjitlink();
+  const auto ptxas = open_ptxas();
+  if (!nvjitlink && !ptxas) BURIN_SKIP("no assembler: neither nvJitLink nor ptxas");
+  const std::string arch = "sm_90a";
+  const auto check = [&](FactorType factors, const Ends& ends, const std::string& plan) {
+    const GroupRowsCase of(group_rows_layer(64, 128, 14, 3, 1, 0.3), factors, 1, ends);
+    INFO(to_string(factors) << " from " << to_string(ends.input) << ", " << plan);
+    const std::vector<Candidate> found = of.propose({.plan = plan});
+    REQUIRE(found.size() == 1);
+    const Task task = burin_test::task_of(of.network, of.op(), of.check);
+    const Recipe recipe = find_provider(kRowsProvider)->make(task, found[0].plan);
+    const std::string ptx = emit_ptx(recipe.specialise(recipe.symbol), arch);
+    CHECK(ptx.find("wgmma.mma_async") != std::string::npos);
+    const auto is_free = [&](const AssemblerOutput& output) {
+      CHECK_FALSE(output.cubin.empty());
+      return output.log.find("serialized") == std::string::npos;
+    };
+    if (nvjitlink) CHECK(is_free(nvjitlink->assemble(ptx, arch)));
+    if (ptxas) CHECK(is_free(ptxas->assemble(ptx, arch)));
+  };
+  for (const std::string staging : {"0", "4"}) {
+    const std::string plan = "staging_warps=" + staging + ",chunk_channels=16,buffers=3,cluster=1";
+    check(FactorType::f16, {nchw8, nchw8}, plan);
+    check(FactorType::bf16, {}, plan + ",items=4");
+    check(FactorType::tf32, {}, plan + ",items=4");
+  }
 }
 
 TEST_CASE("convolution of few images on warpgroups: pools, whose windows tiles have whole") {
