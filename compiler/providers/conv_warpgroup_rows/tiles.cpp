@@ -291,6 +291,7 @@ struct RowClocks {
   double pair, four, eight;     // blocks of a cluster that meet
   double cluster_bytes;         // of sums, in a clock
   double copy;                  // of 32 places that are copied as they are
+  double sharing = 1;           // of products, where several warpgroups multiply the same pixels
 };
 
 // Fitted to 2,449 kernels of 26 layers at batch 1, in FP16 and TF32: 10 % off in the mean. The choices take 1.07 times
@@ -307,7 +308,8 @@ constexpr RowClocks kClocksOfFloats = {.octet = 7.6,
                                        .cluster_bytes = 48,
                                        .copy = 0};
 // These are for few images. They were fitted to 1,289 kernels of 26 layers at batch 1, in FP16 in nchw8: 14 % off in
-// the mean, choices 1.05 times as long. What a thread waits for and what it stores is hidden.
+// the mean, choices 1.05 times as long; the last to 404 of 45 layers. What a thread waits for and what it stores is
+// hidden.
 constexpr RowClocks kClocksOfPlaces = {.octet = 7.4,
                                        .step = 42,
                                        .overlap_loss = 0,
@@ -318,7 +320,8 @@ constexpr RowClocks kClocksOfPlaces = {.octet = 7.4,
                                        .four = 1380,
                                        .eight = 1710,
                                        .cluster_bytes = 44,
-                                       .copy = 17};
+                                       .copy = 17,
+                                       .sharing = 0.84};
 // These are for more images, whose blocks follow each other and hide nothing. They were fitted to 352 kernels of 22
 // layers at batch 1 and 32, in FP16 in nchw8 and nhwc8: at batch 32 they are 9 % off in the median.
 constexpr RowClocks kClocksOfManyPlaces = {.octet = 5.04,
@@ -398,7 +401,8 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape) * reading, steps = tiles.steps(shape);
   const auto [staging, waits] =
       staging_of(tiles, shape, clocks, static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes);
-  const double products = steps * tiles.groups() * octets * clocks.octet;
+  const double products =
+      steps * tiles.groups() * octets * clocks.octet * (tiles.row_groups > 1 ? clocks.sharing : 1);
   const double of_group = steps * std::max(octets * clocks.octet, clocks.step);
   const double weights = static_cast<double>(tiles.panels_bytes(shape)) / clocks.intake;
   const double slowest = std::max({products, staging, weights, std::max(of_group, waits) / resident});
