@@ -116,6 +116,13 @@ enum class FormatRule {
               // usual ones
 };
 
+// What may become one kernel, where the models find that faster.
+struct Joins {
+  bool siblings = true;   // convolutions with the same input
+  bool depthwise = true;  // a convolution and the depthwise one behind it
+  bool operator==(const Joins&) const = default;
+};
+
 struct CompileOptions {
   std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
   std::vector<std::string> cubin_archs;        // cubins for these alone; empty: for all
@@ -147,8 +154,8 @@ struct CompileOptions {
   std::map<std::string, ActivationZeros> activation_zeros = {};
   // The share of zero weights from which on they pay is sought for each convolution and fully connected layer.
   bool seeks_weight_zeros = false;
-  bool siblings = true;                         // convolutions with the same input may become one
-  std::set<int> siblings_apart = {};            // but not in these batch sizes' graphs, by measurement
+  Joins joins = {};
+  std::map<int, Joins> measured_joins = {};     // of batch sizes' graphs, by measurement
   std::map<int, FormatRule> format_rules = {};  // of batch sizes, by measurement; others have usual_rule()
   // The formats of all operators, by their names, for batch sizes for which measured times of convolutions in several
   // formats say so: they go before the rules.

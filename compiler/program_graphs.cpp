@@ -73,7 +73,9 @@ ProgramGraphs graphs_of_batches(const Network& network, const CompileOptions& op
   for (const int batch : options.batches) {
     CompileOptions of_batch = options;
     of_batch.batches = {batch};
-    of_batch.siblings = options.siblings && !options.siblings_apart.contains(batch);
+    if (const auto measured = options.measured_joins.find(batch); measured != options.measured_joins.end()) {
+      of_batch.joins = measured->second;
+    }
     Network graph = prepare(batch, graph_choices(of_batch));
     if (options.batches.size() == 1) return graph;
     graphs.add(batch, std::move(graph));

@@ -456,7 +456,7 @@ class SiblingTimes {
 
   bool together(const ConvLayer& merged, const std::vector<const ConvLayer*>& parts) {
     const auto named = [&](const ConvLayer* part) { return is_named(part->name, options_); };
-    if (!options_.siblings || std::ranges::any_of(parts, named)) return false;
+    if (!options_.joins.siblings || std::ranges::any_of(parts, named)) return false;
     // Choices in --plan were made for the layers as they are.
     if (!options_.plan.empty()) return false;
     // Tensors with channels that share words have no views, and maps are of whole tensors.
@@ -508,6 +508,7 @@ constexpr double kWindowGain = 0.95;
 // time.
 bool filters_its_outputs(const ConvLayer& made, const ConvLayer& convolution, const ConvLayer& depthwise,
                          const CompileOptions& options) {
+  if (!options.joins.depthwise) return false;
   if (is_named(convolution.name, options) || is_named(depthwise.name, options)) return false;
   // Choices in --plan were made for the layers as they are, and maps are of whole tensors.
   if (!options.plan.empty() || options.skip_dead_tiles) return false;

@@ -321,7 +321,7 @@ int inspect(const InspectArguments& arguments) {
     if (arguments.arch) options.archs = {*arguments.arch};
     check_arch(options.archs.front());
     options.batches = parse_batches(arguments.batches);
-    options.siblings = !arguments.no_siblings;
+    options.joins.siblings = !arguments.no_siblings;
     if (!arguments.simplify)
       refuse_given(*arguments.command, {"--no-siblings"}, "without --simplify nothing is joined");
     network = arguments.import.import(arguments.input);

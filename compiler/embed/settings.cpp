@@ -60,7 +60,7 @@ CompileResult tune_and_compile(const Network& network, CompileOptions options, c
   tune_options.other_formats = !is_calibrated;
   // A timer keeps the networks of its last call loaded, so that each ends with its call.
   TimedGraphs graphs = time_graphs(network, options, rules, watch.compiling, network_timer(options.archs));
-  options.siblings_apart = std::move(graphs.apart);
+  options.measured_joins = std::move(graphs.joins);
   options.format_rules = std::move(graphs.formats);
   TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);
   options.tuned = std::move(tuned.kernels);
@@ -132,7 +132,7 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
       ->check_choices(options.plan);
   options.skip_dead_tiles = settings.skip_dead_tiles;
   options.seeks_weight_zeros = settings.flip;
-  options.siblings = settings.siblings;
+  options.joins.siblings = settings.siblings;
   options.libraries = settings.libraries;
   options.jobs = settings.jobs;
   (void)tunable_providers(settings);  // a fault is said before the work

@@ -85,14 +85,24 @@ class GraphTimer {
   const NetworkTimer& time_;
 };
 
-std::vector<Variant> with_and_without_siblings(const Network& network, const CompileOptions& joined, int batch) {
+// A kind of layers that the models may join, and how notes call them.
+struct JoinedLayers {
+  bool Joins::*may;
+  const char* name;
+};
+constexpr JoinedLayers kJoinedLayers[] = {{&Joins::siblings, "layers"},
+                                          {&Joins::depthwise, "depthwise layers and those before them"}};
+
+std::vector<Variant> joined_and_apart(const Network& network, const JoinedLayers& layers, const CompileOptions& joined,
+                                      int batch) {
   CompileOptions apart = joined;
-  apart.siblings = false;
+  apart.joins.*layers.may = false;
   const auto operators = [&](const CompileOptions& of) {
     return prepare_graphs(network, of).of(batch).operators.size();
   };
-  if (!joined.siblings || operators(joined) == operators(apart)) return {};
-  return {{"with the layers joined that the models join", joined}, {"with all of them apart", std::move(apart)}};
+  if (!(joined.joins.*layers.may) || operators(joined) == operators(apart)) return {};
+  return {{fmt::format("with the {} joined that the models join", layers.name), joined},
+          {"with all of them apart", std::move(apart)}};
 }
 
 std::string name_of(FormatRule rule) {
@@ -169,10 +179,12 @@ TimedGraphs time_graphs(const Network& network, const CompileOptions& options, c
   const GraphTimer timer(network, progress, time);
   for (const int batch : options.batches) {
     CompileOptions of_batch = of_batch_alone(options, batch);
-    if (const std::vector<Variant> variants = with_and_without_siblings(network, of_batch, batch); !variants.empty()) {
+    for (const JoinedLayers& layers : kJoinedLayers) {
+      const std::vector<Variant> variants = joined_and_apart(network, layers, of_batch, batch);
+      if (variants.empty()) continue;
       const std::size_t best = timer.fastest(batch, variants, result.notes);
-      if (best > 0) result.apart.insert(batch);
       of_batch = variants[best].options;
+      if (best > 0) result.joins[batch] = of_batch.joins;
     }
     if (rules.empty()) continue;
     const std::vector<Variant> variants = in_each_format(network, of_batch, batch, rules);

@@ -1,10 +1,9 @@
-// What estimates decide of a whole graph, by what whole networks take: whether convolutions with the same input are one
-// kernel, and in which formats tensors lie.
+// What estimates decide of a whole graph, by what whole networks take: which convolutions are one kernel, and in which
+// formats tensors lie.
 #pragma once
 
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -15,7 +14,7 @@
 namespace burin {
 
 struct TimedGraphs {
-  std::set<int> apart;                // batch sizes for which siblings are better left apart
+  std::map<int, Joins> joins;         // of batch sizes for which some are better left apart
   std::map<int, FormatRule> formats;  // of batch sizes for which another rule than usual_rule() is faster
   std::vector<std::string> notes;     // one for each comparison
 };
@@ -25,7 +24,7 @@ struct TimedGraphs {
 std::vector<FormatRule> rules_for(const std::vector<std::string>& providers);
 
 // For each batch size for which the models join some convolutions, the network is compiled with them and without, with
-// the kernels that the models choose, and both are timed in turns; and likewise in the formats of each of the
+// the kernels that the models choose, and both are timed in turns, for each kind of Joins; and likewise in the formats of each of the
 // rules, where they are others; without rules formats are fixed. `network`: as it was imported. Batch sizes of
 // one graph for a range, networks of layers by themselves, and those that cannot be timed stay as the models say.
 TimedGraphs time_graphs(const Network& network, const CompileOptions& options, const std::vector<FormatRule>& rules,

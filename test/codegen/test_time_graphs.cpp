@@ -70,16 +70,57 @@ TEST_CASE("siblings: they stay apart for the batch sizes for which the network i
   };
   const TimedGraphs siblings = time_graphs(two_siblings(), options, rules_for({}), {}, time);
   CHECK(timed == std::vector<int>{1, 2});
-  CHECK(siblings.apart == std::set<int>{2});
+  CHECK(siblings.joins == std::map<int, Joins>{{2, {.siblings = false}}});
   REQUIRE(siblings.notes.size() == 2);
   CHECK_THAT(siblings.notes[0], Contains("batch 1: ") && Contains("10.0 us with the layers joined") &&
                                     Contains("9.9") && !Contains("packed"));
   CHECK_THAT(siblings.notes[1], Contains("8.0 us with all of them apart, as it is packed"));
-  options.siblings_apart = siblings.apart;
+  options.measured_joins = siblings.joins;
   CHECK(operators_of(options, 1) == joined);
   CHECK(operators_of(options, 2) > joined);
   options.batches = {2};
   CHECK(operators_of(options, 2) > joined);
+}
+
+TEST_CASE("depthwise layers: they stay apart for the batch sizes for which the network is faster so") {
+  GraphBuilder graph;
+  ConvShape shape;
+  shape.in_channels = 32, shape.out_channels = 64;
+  shape.in_h = shape.in_w = 112;
+  ConvShape window = shape;
+  window.in_channels = window.groups = 64;
+  window.kernel_h = window.kernel_w = 3;
+  window.pad = {1, 1, 1, 1};
+  const int y = graph.convolution(make_layer("expand", shape, 0.1), {graph.input({32, 112, 112}, "x")});
+  Network network = graph.finish({graph.convolution(make_layer("depthwise", window, 1), {y})});
+  network.source = "block.onnx";
+  CompileOptions options;
+  options.archs = {"sm_90"};
+  options.batches = {1};
+  options.precisions.all = Precision::fp16;
+  const auto has_joined = [&] {
+    const ProgramGraphs graphs = prepare_graphs(network, options);
+    return std::ranges::any_of(graphs.of(1).operators, [](const Operator& op) { return op.name == "expand+depthwise"; });
+  };
+  REQUIRE(has_joined());
+  for (const bool apart_is_faster : {false, true}) {
+    int timed = 0;
+    const auto time = [&](std::span<const TimedProgram> programs, int) {
+      REQUIRE(programs.size() == 2);
+      CHECK(programs[0].program->steps.size() + 1 == programs[1].program->steps.size());
+      ++timed;
+      return std::vector<double>{10.0, apart_is_faster ? 9.0 : 10.0};
+    };
+    const TimedGraphs graphs = time_graphs(network, options, {}, {}, time);
+    CHECK(timed == 1);
+    REQUIRE(graphs.notes.size() == 1);
+    CHECK_THAT(graphs.notes[0], Contains("10.0 us with the depthwise layers and those before them joined"));
+    CHECK(graphs.joins.contains(1) == apart_is_faster);
+    if (!apart_is_faster) continue;
+    CHECK(graphs.joins == std::map<int, Joins>{{1, {.depthwise = false}}});
+    options.measured_joins = graphs.joins;
+    CHECK(!has_joined());
+  }
 }
 
 TEST_CASE("siblings: where nothing can be joined, or asked, nothing is timed") {
@@ -87,7 +128,7 @@ TEST_CASE("siblings: where nothing can be joined, or asked, nothing is timed") {
     throw std::logic_error("there is nothing to compare");
   };
   CompileOptions options = two_sizes();
-  options.siblings = false;
+  options.joins.siblings = false;
   CHECK(time_graphs(two_siblings(), options, rules_for({}), {}, never).notes.empty());
   options = two_sizes();
   options.asked_batches = {1, 2};
@@ -106,7 +147,7 @@ TEST_CASE("siblings: a network that cannot be timed stays as the models say") {
     fail(ErrorKind::device, "cuMemAlloc: out of memory");
   };
   const TimedGraphs siblings = time_graphs(two_siblings(), two_sizes(), rules_for({}), {}, lost);
-  CHECK(siblings.apart.empty());
+  CHECK(siblings.joins.empty());
   REQUIRE(siblings.notes.size() == 2);
   CHECK_THAT(siblings.notes[0], Contains("was not timed") && Contains("out of memory"));
   const auto broken = [](std::span<const TimedProgram>, int) -> std::vector<double> {
