@@ -870,7 +870,7 @@ BURIN_DEVICE void multiply_filled(Sums& sums, const FilterParts& inside, const W
   const u32 chunks = channel_chunks() * count_of(inside);
 #pragma nounroll
   for (u32 chunk = 0; chunk < chunks; ++chunk) {
-    burin_dev_gate_wait(chunk % buffers(), chunk / buffers() % 2);
+    burin_dev_gate_sleep(chunk % buffers(), chunk / buffers() % 2);
     burin_dev_group_begin(sums.of, octets());
     multiply_chunk(sums, chunk, warp);
     // Nobody waits for the last ones.
