@@ -65,7 +65,8 @@ BURIN_PRIMITIVE float burin_dev_scratch_load(const float* base, i64 byte_offset)
 BURIN_PRIMITIVE void burin_dev_scratch_store(float* base, i64 byte_offset, float value);
 
 // Starts copying one word to shared memory; writes zero when `valid` is 0 (then the source is not read). The word may
-// be read after this thread has waited for the copy's batch and, by other threads, after a barrier that follows.
+// be read after this thread has waited for the copy's batch and, by other threads, after a barrier that follows, or a
+// wait for the gate that its warp has released since.
 BURIN_PRIMITIVE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
                                           u32 valid);
 // The same of four words, at addresses that are multiples of 16.
@@ -79,8 +80,8 @@ BURIN_PRIMITIVE void burin_dev_copy_wait(u32 pending);  // until at most `pendin
 // each burin_dev_gate_expect(), when that many bytes have arrived.
 constexpr u32 kGates = 14;
 BURIN_PRIMITIVE void burin_dev_gate_init(u32 gate);  // by one thread, before a barrier and any other use
-// One thread announces the bytes of the phase that begins. The phase before must have been waited for by it, or
-// before a barrier by another one, and no thread may still wait for it.
+// One thread announces the bytes of the phase that begins. The phase before must have been waited for by it, or before
+// a barrier by another one, or by those whose release it has waited for, and no thread may still wait for it.
 BURIN_PRIMITIVE void burin_dev_gate_expect(u32 gate, u32 bytes);
 // Waits until the gate's phase `phase` (0 or 1) is complete. What its copies brought may then be read by this thread.
 BURIN_PRIMITIVE void burin_dev_gate_wait(u32 gate, u32 phase);
@@ -107,8 +108,8 @@ BURIN_PRIMITIVE void burin_dev_prefetch_box(const TensorBox* box);
 
 // A gate that warps release, in place of bytes: it opens in phases as well, once for each `warps` releases.
 BURIN_PRIMITIVE void burin_dev_gate_init_released(u32 gate, u32 warps);  // as burin_dev_gate_init()
-// The warp, whose 32 threads call it alike, has done with what it waited for: who waits for the gate may copy there, and
-// may read what the warp has stored, or copied and waited for.
+// The warp, whose 32 threads call it alike, has done with what it waited for: who waits for the gate may copy there,
+// and may read what the warp has stored, or copied and waited for.
 BURIN_PRIMITIVE void burin_dev_gate_release(u32 gate);
 // A gate that opens when its bytes have arrived and so many warps have released it, in each phase.
 BURIN_PRIMITIVE void burin_dev_gate_init_filled(u32 gate, u32 warps);  // as burin_dev_gate_init()
@@ -217,7 +218,8 @@ BURIN_PRIMITIVE void burin_dev_group_multiply_columns_bf16(float* sums, u32 octe
                                                            u32 b_base, u32 b_offset, u32 next_rows);
 BURIN_PRIMITIVE void burin_dev_group_multiply_columns_tf32(float* sums, u32 octets, u32 a_base, u32 a_offset,
                                                            u32 b_base, u32 b_offset, u32 next_rows);
-// Before a barrier behind which warpgroups multiply what threads have stored to shared memory: each of those threads.
+// Before a barrier, or a release of a gate, behind which warpgroups multiply what threads have stored to shared memory:
+// each of those threads.
 BURIN_PRIMITIVE void burin_dev_group_offer();
 // The same with 64 x 32 halves, of which two of each four columns are stored, and 32 rows. `places` are those of
 // burin_dev_multiply_sparse_f16(), of the warp's 16 rows.

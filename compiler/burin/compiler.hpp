@@ -108,7 +108,7 @@ struct CompileSettings {
   bool libraries = true;      // where a library's call was measured to be faster, a kernel makes it beside its own code
   bool ptx = true;            // false: machine code alone, where there is an assembler
   int tune = 0;               // candidates to measure for each convolution on a GPU of this machine; 0: none
-  double tune_seconds = 300;  // after which nothing new is measured
+  double tune_seconds = 300;  // in all; after three quarters no other kernel is measured
   std::string tune_providers = {};  // as burin tune --providers; "": all
   bool tune_anew = false;           // what `cache` has of measurements is measured again
   int jobs = 0;                     // threads; 0: one for each processor

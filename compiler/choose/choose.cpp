@@ -661,7 +661,8 @@ std::vector<Candidate> alternatives(const Task& task, const CompileOptions& opti
   for (Candidate& other : others) {
     if (tuned != nullptr) {
       const auto is_it = [&](const TuningCandidate& record) {
-        return record.fault.empty() && record.provider == other.provider &&
+        // What nobody compared with the reference may be wrong.
+        return record.fault.empty() && record.error && record.provider == other.provider &&
                record.plan == find_provider(other.provider)->brief(other.plan);
       };
       const auto found = std::ranges::find_if(tuned->evidence.candidates, is_it);
@@ -690,6 +691,7 @@ GraphChoices graph_choices(const CompileOptions& options) {
   choices.windowed = [&options](const ConvLayer& made, const ConvLayer& convolution, const ConvLayer& depthwise) {
     return filters_its_outputs(made, convolution, depthwise, options);
   };
+  choices.jobs = options.jobs;
   choices.excitations = [&options](const Network&, const Excitation& made) { return is_excitation(made, options); };
   return choices;
 }

@@ -464,8 +464,8 @@ void add_tuning_options(CLI::App& command, CompileArguments& arguments) {
   arguments.settings.tune = kDefaultTuningPlans;
   add_option(
       command, "--budget TIME", arguments.budget,
-      fmt::format("After so much time nothing new is measured, e.g. 90s, 5m, 1h (default {}m); what takes most of "
-                  "the time comes first, and a later run goes on",
+      fmt::format("How long tuning takes in all, e.g. 90s, 5m, 1h (default {}m): after three quarters of it no other "
+                  "kernel is measured; what takes most of the time comes first, and a later run goes on",
                   kDefaultTuningMinutes));
   add_option(command, "--plans N", arguments.settings.tune,
              fmt::format("Candidates for each convolution and fully connected layer, and as many steps from the best "

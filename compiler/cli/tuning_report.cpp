@@ -32,6 +32,7 @@ std::string tried_text(const TuningRecord& tuning) {
 std::string remark_on(const TuningRecord& tuning, std::size_t candidate) {
   std::string text = tuning.candidates[candidate].fault;
   const auto add = [&](std::string_view remark) { text += fmt::format("{}{}", text.empty() ? "" : "; ", remark); };
+  if (text.empty() && !tuning.candidates[candidate].error) add("too slow to be compared");
   if (candidate == 0) add("the models' choice");
   if (static_cast<int>(candidate) == tuning.chosen) add("chosen");
   return text;

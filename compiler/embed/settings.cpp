@@ -59,13 +59,15 @@ CompileResult tune_and_compile(const Network& network, CompileOptions options, c
   const std::vector<FormatRule> rules = is_calibrated ? std::vector<FormatRule>() : rules_for(tune_options.providers);
   tune_options.other_formats = !is_calibrated;
   // A timer keeps the networks of its last call loaded, so that each ends with its call.
-  TimedGraphs graphs = time_graphs(network, options, rules, watch.compiling, network_timer(options.archs));
+  TimedGraphs graphs =
+      time_graphs(network, options, rules, watch.compiling, network_timer(options.archs), tune_options.budget);
   options.measured_joins = std::move(graphs.joins);
   options.format_rules = std::move(graphs.formats);
   TunedNetwork tuned = tune_on_gpu(prepare_graphs(network, options), options, tune_options, watch.tuning);
   options.tuned = std::move(tuned.kernels);
   if (tune_options.other_formats) {
-    TimedFormats formats = time_measured_formats(network, options, watch.compiling, network_timer(options.archs));
+    TimedFormats formats =
+        time_measured_formats(network, options, watch.compiling, network_timer(options.archs), tune_options.budget);
     options.formats = std::move(formats.formats);
     std::ranges::move(formats.notes, std::back_inserter(tuned.notes));
   }

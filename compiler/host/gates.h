@@ -97,8 +97,8 @@ class Gates {
     std::uint32_t passed_phases = 0;  // `complete` when they did
     std::uint32_t releasing = 0;      // warps whose releases open it
     bool counts_bytes = true;
-    std::uint32_t arrived = 0;        // of the present phase
-    WarpTime arriving, released;      // the fewest releases of those of the present phase, and of the last complete one
+    std::uint32_t arrived = 0;    // of the present phase
+    WarpTime arriving, released;  // the fewest releases of those of the present phase, and of the last complete one
   };
 
   static std::size_t place(std::uint32_t gate, int thread) { return static_cast<std::size_t>(thread) * kGates + gate; }

@@ -473,7 +473,7 @@ class OperandLoader {
   u32 load(u32 place, bool looks) {
     float value = 0;
     if (looks) {
-      require(memory_.check_offered(place));
+      require(memory_.check_offered(place, thread_));
       require(memory_.load(place, thread_, value));
       memory_.note_other_readers(place);
     } else if (!memory_.load_as_well(place, thread_, value)) {

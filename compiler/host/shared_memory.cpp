@@ -38,6 +38,10 @@ void SharedMemory::begin_block() {
   }
   gates_.begin_block();
   std::fill(warp_barriers_.begin(), warp_barriers_.end(), 0U);
+  for (Offers& offers : offers_) {
+    offers.interval = offers.before = 0;
+    offers.releases.clear();
+  }
   if (interval_ >= kIntervalHeadroom) {
     std::fill(words_.begin(), words_.end(), Word{});
     std::fill(loads_by_others_.begin(), loads_by_others_.end(), 0U);
@@ -56,7 +60,7 @@ std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread
   word.value = value;
   word.written = interval_;
   word.written_after = warp_barriers(thread);
-  word.stored_after = offers_[static_cast<std::size_t>(thread)].count;
+  word.stored_after = offers_[static_cast<std::size_t>(thread)].count();
   word.releases_before = gates_.releases(thread);
   word.writer = static_cast<std::uint16_t>(thread);
   return std::nullopt;
@@ -170,7 +174,7 @@ std::optional<std::string> SharedMemory::send(std::uint32_t address, int thread,
     const Offers& offers = offers_[word.writer];
     // Another thread's offers of this interval may come later on the GPU.
     const bool all_count = word.writer == thread || offers.interval != interval_;
-    if ((all_count ? offers.count : offers.before) <= word.stored_after) {
+    if ((all_count ? offers.count() : offers.before) <= word.stored_after) {
       return fmt::format("sends shared memory at byte {}, which {} has stored without offering it before a barrier",
                          address, issuer(word.writer));
     }
@@ -250,7 +254,7 @@ void SharedMemory::land(std::size_t number, std::uint32_t finished) {
     if (number < threads()) {
       const int thread = static_cast<int>(number);
       word.written_after = warp_barriers(thread);
-      word.stored_after = offers_[number].count;
+      word.stored_after = offers_[number].count();
       word.releases_before = gates_.releases(thread);
     }
     copier.first = flights_[copier.first].next;

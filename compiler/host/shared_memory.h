@@ -40,15 +40,23 @@ class SharedMemory {
   // What the thread has stored so far may be multiplied by warpgroups, which read past the order of threads.
   void offer(int thread) {
     Offers& offers = offers_[static_cast<std::size_t>(thread)];
-    if (offers.interval != interval_) offers = {interval_, offers.count, offers.count};
-    ++offers.count;
+    if (offers.interval != interval_) {
+      offers.interval = interval_;
+      offers.before = offers.count();
+    }
+    offers.releases.push_back(gates_.releases(thread));
   }
-  // Whether a word that a thread has stored was offered since.
-  std::optional<std::string> check_offered(std::uint32_t address) const {
+  // Whether a word that a thread has stored was offered since, before the release by which `reader` knows of it.
+  std::optional<std::string> check_offered(std::uint32_t address, int reader) const {
     if (auto fault = check_place(address)) return fault;
     const Word& word = words_[address / kWordBytes];
     if (word.written < first_interval_ || word.written == kInFlight) return std::nullopt;  // which a load finds
-    if (word.writer >= threads() || offers_[word.writer].count > word.stored_after) return std::nullopt;
+    if (word.writer >= threads()) return std::nullopt;
+    const Offers& offers = offers_[word.writer];
+    if (offers.count() <= word.stored_after) return not_offered(address);
+    const std::uint32_t warp = Gates::warp_bit(static_cast<int>(word.writer));
+    if (word.written != interval_ || warp == Gates::warp_bit(reader)) return std::nullopt;
+    if (gates_.knows(reader, {offers.releases[word.stored_after], warp})) return std::nullopt;
     return not_offered(address);
   }
 
@@ -142,8 +150,7 @@ class SharedMemory {
 
   // ---- gates: see gates.h
   // The gate's place in shared memory is taken from now on.
-  std::optional<std::string> gate_init(std::uint32_t gate, int thread, std::uint32_t warps = 0,
-                                       bool bytes_too = false);
+  std::optional<std::string> gate_init(std::uint32_t gate, int thread, std::uint32_t warps = 0, bool bytes_too = false);
   std::optional<std::string> gate_expect(std::uint32_t gate, std::uint32_t bytes, int thread) {
     return gates_.expect(gate, bytes, thread, interval_);
   }
@@ -239,9 +246,12 @@ class SharedMemory {
   std::vector<Flight> flights_;
   std::vector<Copier> copiers_;               // threads, then gates
   std::vector<std::uint32_t> warp_barriers_;  // that each thread has passed
-  // A thread has made `count` offers, and had made `before` of them when the last interval with one began.
+  // A thread's offers: how often it had released gates at each. It had made `before` of them when the last interval
+  // with one began.
   struct Offers {
-    std::uint32_t interval = 0, before = 0, count = 0;
+    std::uint32_t interval = 0, before = 0;
+    std::vector<std::uint32_t> releases = {};
+    std::uint32_t count() const { return static_cast<std::uint32_t>(releases.size()); }
   };
   std::vector<Offers> offers_;
   Gates gates_;

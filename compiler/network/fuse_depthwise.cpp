@@ -46,7 +46,8 @@ std::optional<ConvLayer> joined(const ConvLayer& convolution, const ConvLayer& d
 
 class DepthwiseFuser {
  public:
-  DepthwiseFuser(Network network, const Windowed& wanted) : graph_(std::move(network)), wanted_(wanted) {
+  DepthwiseFuser(Network network, const Windowed& wanted, int jobs)
+      : graph_(std::move(network)), wanted_(wanted), jobs_(jobs) {
     for (const Operator& op : graph_.network().operators) names_.give(op.name);
   }
 
@@ -57,7 +58,7 @@ class DepthwiseFuser {
     }
     // What one kernel takes, and what two take, is not found out at once.
     std::vector<char> is_wanted(pairs.size());
-    for_each_parallel(pairs.size(), 0, [&](std::size_t i) {
+    for_each_parallel(pairs.size(), jobs_, [&](std::size_t i) {
       const Pair& pair = pairs[i];
       is_wanted[i] = static_cast<char>(wanted_(pair.made, *pair.convolution, *pair.depthwise));
     });
@@ -92,8 +93,8 @@ class DepthwiseFuser {
 
   void fuse(Pair& pair) {
     // A pair before this one has one of its layers, or its name.
-    if (pair.convolution->shape.epilogue.pool || graph_.producer(graph_.op(pair.op).inputs[0]) != pair.before ||
-        names_.has(pair.made.name)) {
+    if (pair.convolution->shape.epilogue.pool || pair.depthwise->shape.epilogue.pool ||
+        graph_.producer(graph_.op(pair.op).inputs[0]) != pair.before || names_.has(pair.made.name)) {
       return;
     }
     names_.give(pair.made.name);
@@ -108,15 +109,16 @@ class DepthwiseFuser {
 
   GraphEdit graph_;
   const Windowed& wanted_;
+  const int jobs_;
   NumberedNames names_;  // of operators
   int changes_ = 0;
 };
 
 }  // namespace
 
-Rewritten fuse_depthwise(Network network, const Windowed& wanted) {
+Rewritten fuse_depthwise(Network network, const Windowed& wanted, int jobs) {
   if (!wanted) return {std::move(network), 0};
-  return DepthwiseFuser(std::move(network), wanted).run();
+  return DepthwiseFuser(std::move(network), wanted, jobs).run();
 }
 
 }  // namespace burin

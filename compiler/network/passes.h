@@ -127,7 +127,7 @@ Rewritten fuse_excitations(Network network, const Excitations& wanted);
 // what it is made of, and of both parts; without it nowhere. Several threads ask. simplify() does this when there is
 // nothing else to do.
 using Windowed = std::function<bool(const ConvLayer& made, const ConvLayer& convolution, const ConvLayer& depthwise)>;
-Rewritten fuse_depthwise(Network network, const Windowed& wanted);
+Rewritten fuse_depthwise(Network network, const Windowed& wanted, int jobs = 0);
 
 // What of a graph depends on the kernels that will be made for it.
 struct GraphChoices {
@@ -135,6 +135,7 @@ struct GraphChoices {
   Together together;
   Excitations excitations = {};
   Windowed windowed = {};
+  int jobs = 0;  // threads that ask; 0: as many as there are processors
 };
 
 // Called after each pass; `changes` 0 means that it left the network as it was. A dump of print(network) belongs here.

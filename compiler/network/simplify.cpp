@@ -42,7 +42,8 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
   }
   const Pass last[] = {
       {"fuse_excitations", [&](Network graph) { return fuse_excitations(std::move(graph), choices.excitations); }},
-      {"fuse_depthwise", [&](Network graph) { return fuse_depthwise(std::move(graph), choices.windowed); }},
+      {"fuse_depthwise",
+       [&](Network graph) { return fuse_depthwise(std::move(graph), choices.windowed, choices.jobs); }},
   };
   for (const Pass& pass : last) {
     auto [rewritten, changes] = pass.run(std::move(network));

@@ -77,7 +77,7 @@ Measurements::Entry parse(const Json& json) {
   entry.time.samples = json.at("samples").get<int>();
   entry.time.workspace_bytes = json.at("workspace_bytes").get<std::int64_t>();
   if (json.contains("error")) entry.error = json.at("error").get<double>();
-  entry.is_sound = json.at("may_be_taken").get<bool>();
+  entry.is_sound = json.at("may_be_taken").get<bool>() && entry.error.has_value();
   entry.turns_us = json.at("in_turns_us").get<double>();
   if (const auto memory = json.find("memory"); memory != json.end()) {
     entry.memory =

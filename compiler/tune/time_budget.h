@@ -9,6 +9,10 @@
 
 namespace burin {
 
+// How much of tuning's budget has passed when no other network is timed to choose its graph, when no other kernel is
+// measured, and when no other one is tried in the network. What is left is for compiling what is packed.
+inline constexpr double kShareOfGraphs = 0.25, kShareOfLayers = 0.75, kShareUntilPacked = 0.95;
+
 class TimeBudget {
  public:
   // There is time for all.

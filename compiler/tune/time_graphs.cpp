@@ -87,7 +87,7 @@ class GraphTimer {
 
 // A kind of layers that the models may join, and how notes call them.
 struct JoinedLayers {
-  bool Joins::*may;
+  bool Joins::* may;
   const char* name;
 };
 constexpr JoinedLayers kJoinedLayers[] = {{&Joins::siblings, "layers"},
@@ -173,11 +173,18 @@ std::vector<FormatRule> rules_for(const std::vector<std::string>& providers) {
 }
 
 TimedGraphs time_graphs(const Network& network, const CompileOptions& options, const std::vector<FormatRule>& rules,
-                        const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time) {
+                        const std::function<void(const CompileProgress&)>& progress, const NetworkTimer& time,
+                        const TimeBudget& budget) {
   TimedGraphs result;
   if (!may_be_timed(network, options)) return result;
   const GraphTimer timer(network, progress, time);
+  const TimeBudget of_graphs = budget.first(kShareOfGraphs);
   for (const int batch : options.batches) {
+    if (!of_graphs.is_time_left()) {
+      result.notes.push_back(fmt::format(
+          "batch {}: a quarter of the time was up before the network was timed as a whole: the models choose", batch));
+      continue;
+    }
     CompileOptions of_batch = of_batch_alone(options, batch);
     for (const JoinedLayers& layers : kJoinedLayers) {
       const std::vector<Variant> variants = joined_and_apart(network, layers, of_batch, batch);
@@ -198,13 +205,14 @@ TimedGraphs time_graphs(const Network& network, const CompileOptions& options, c
 
 TimedFormats time_measured_formats(const Network& network, const CompileOptions& options,
                                    const std::function<void(const CompileProgress&)>& progress,
-                                   const NetworkTimer& time) {
+                                   const NetworkTimer& time, const TimeBudget& budget) {
   TimedFormats result;
+  const TimeBudget until_packed = budget.first(kShareUntilPacked);
   if (!may_be_timed(network, options)) return result;
   const GraphTimer timer(network, progress, time);
   const ProgramGraphs graphs = prepare_graphs(network, options);
   for (const int batch : options.batches) {
-    if (!has_choice_of_formats(options, batch)) continue;
+    if (!has_choice_of_formats(options, batch) || !until_packed.is_time_left()) continue;
     CompileOptions measured = of_batch_alone(options, batch);
     std::map<std::string, OperatorFormats> formats = formats_by_measurement(graphs.of(batch), options, batch);
     if (formats.empty()) continue;

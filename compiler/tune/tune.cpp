@@ -28,8 +28,6 @@ namespace {
 constexpr int kPlansInOtherFormats = 4;
 // They get no more time than such a share of what the formats of the graphs took, or of all that there is.
 constexpr double kShareOfTimeTaken = 0.5, kShareOfBudget = 0.05;
-// The end of a budget is for the network as a whole.
-constexpr double kShareOfLayers = 0.75;
 
 // The models say what each task takes of the network's time.
 std::vector<double> estimates_of(const std::vector<Task>& tasks, const CompileOptions& options) {
@@ -168,8 +166,13 @@ class Tuner {
       return;
     }
     const bool may_measure = is_time_left();
+    // Those that may be taken tell how far the others are behind.
+    std::ranges::stable_partition(search.round, [&](std::size_t candidate) {
+      const Measurements::Entry* const entry = search.measurements.find(search.task.candidate(candidate));
+      return entry != nullptr && entry->is_sound;
+    });
     for (const std::size_t candidate : search.round) {
-      if (take_from_cache(search, candidate)) continue;
+      if (take_from_cache(search, candidate, may_measure)) continue;
       if (may_measure) {
         compile(place, candidate);
       } else {
@@ -179,15 +182,16 @@ class Tuner {
     go_on(place);
   }
 
-  // Returns false where the candidate was not measured before, or not as far as it matters now.
-  bool take_from_cache(Search& search, std::size_t candidate) {
+  // Returns false where the candidate was not measured before, or not as far as it matters now, if it can be.
+  bool take_from_cache(Search& search, std::size_t candidate, bool may_measure) {
     const Measurements::Entry* const entry = search.measurements.find(search.task.candidate(candidate));
     if (entry == nullptr) return false;
-    if (!entry->fault && !entry->is_sound && search.task.may_matter(candidate, entry->time.us)) return false;
+    const bool is_too_little = !entry->fault && !entry->is_sound && search.task.may_matter(candidate, entry->time.us);
+    if (is_too_little && may_measure) return false;
     if (entry->fault) {
       search.task.failed(candidate, *entry->fault);
     } else {
-      search.task.measured(candidate, entry->time, entry->error, entry->is_sound);
+      search.task.measured(candidate, entry->time, entry->is_sound ? entry->error : std::nullopt, entry->is_sound);
     }
     ++tuned_.from_cache;
     tell(search.task);

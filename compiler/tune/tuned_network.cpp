@@ -18,8 +18,6 @@ constexpr int kTurns = 5, kTurnsToConfirm = 11;
 constexpr double kGain = 0.998;      // of the time before; above that is noise
 constexpr double kPassGain = 0.995;  // another pass is not worth less
 constexpr int kMostPasses = 3;
-// The rest of a budget is for compiling what is packed.
-constexpr double kShareUntilPacked = 0.95;
 
 // Which kernel each step of a program launches: 0, the fastest by itself; k, its rival k - 1.
 using StepKernels = std::vector<std::size_t>;
@@ -220,7 +218,9 @@ CompileResult compile_tuned(const Network& network, CompileOptions options, cons
   const bool has_rivals = std::ranges::any_of(options.tuned, [](const auto& tuned) { return !tuned.rivals.empty(); });
   std::vector<std::string> notes;
   // Where activity maps lie follows from the kernels.
-  const bool may_exchange = !options.skip_dead_tiles && !options.chooses_together() && options.makes_package();
+  const TimeBudget budget = tune_options.budget.first(kShareUntilPacked);
+  const bool may_exchange =
+      !options.skip_dead_tiles && !options.chooses_together() && options.makes_package() && budget.is_time_left();
   if (has_rivals && may_exchange && !network.separate) {
     // Stages are dumped of what is packed.
     CompileOptions with_rivals = options;
@@ -229,8 +229,7 @@ CompileResult compile_tuned(const Network& network, CompileOptions options, cons
     with_rivals.seeks_weight_zeros = false;
     try {
       CompileResult made = compile_network(network, with_rivals, progress);
-      notes = exchange_kernels(std::move(made), options.tuned, tune_options.budget.first(kShareUntilPacked), progress,
-                               time);
+      notes = exchange_kernels(std::move(made), options.tuned, budget, progress, time);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
       notes = {fmt::format("kernels were not exchanged in the network: {}", error.what())};

@@ -126,6 +126,31 @@ TEST_CASE("kernel choice: a tuned kernel counts with the time that was measured"
   CHECK(choose(layer, options).candidate.provider == "conv_dense");
 }
 
+TEST_CASE("kernel choice: of measured kernels those alone are alternatives that were compared with the reference") {
+  const ConvLayer layer = layer_of(64, 64, 14, 0.3);
+  CompileOptions options;
+  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  const Task task = task_of(op, layer, 1, options);
+  const std::vector<Candidate> all = all_candidates(task, options, 2);
+  REQUIRE(all.size() > 2);
+  TunedKernel tuned;
+  tuned.layer = layer.name;
+  tuned.candidate = all[0];
+  tuned.candidate.estimate = {1, Estimate::Source::measured};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    TuningCandidate& record = tuned.evidence.candidates.emplace_back();
+    record.provider = all[i].provider;
+    record.plan = find_provider(all[i].provider)->brief(all[i].plan);
+    record.us = 1 + static_cast<double>(i);
+    record.samples = 9;
+    if (i != 1) record.error = 0.5;
+  }
+  options.tuned = {tuned};
+  const std::vector<Candidate> found = alternatives(task, options, 2);
+  CHECK(found.size() == all.size() - 1);
+  for (const Candidate& candidate : found) CHECK(candidate.plan != all[1].plan);
+}
+
 TEST_CASE("kernel choice: a tuned kernel writes where its task's tensor lies") {
   const ConvLayer layer = layer_of(16, 24, 9, 0.3);
   CompileOptions options;

@@ -100,7 +100,8 @@ TEST_CASE("depthwise layers: they stay apart for the batch sizes for which the n
   options.precisions.all = Precision::fp16;
   const auto has_joined = [&] {
     const ProgramGraphs graphs = prepare_graphs(network, options);
-    return std::ranges::any_of(graphs.of(1).operators, [](const Operator& op) { return op.name == "expand+depthwise"; });
+    return std::ranges::any_of(graphs.of(1).operators,
+                               [](const Operator& op) { return op.name == "expand+depthwise"; });
   };
   REQUIRE(has_joined());
   for (const bool apart_is_faster : {false, true}) {
@@ -140,6 +141,22 @@ TEST_CASE("siblings: where nothing can be joined, or asked, nothing is timed") {
   const int output = graph.convolution(make_layer("alone", shape, 0.3), {graph.input({16, 8, 8}, "x")});
   const Network one = graph.finish({output});
   CHECK(time_graphs(one, two_sizes(), rules_for({}), {}, never).notes.empty());
+}
+
+TEST_CASE("siblings: after a quarter of the budget no other network is timed") {
+  double now = 0;
+  int timed = 0;
+  const auto time = [&](std::span<const TimedProgram>, int) {
+    ++timed;
+    now += 30;
+    return std::vector<double>{10.0, 8.0};
+  };
+  const TimeBudget budget(100, [&now] { return now; });
+  const TimedGraphs siblings = time_graphs(two_siblings(), two_sizes(), rules_for({}), {}, time, budget);
+  CHECK(timed == 1);
+  CHECK(siblings.joins == std::map<int, Joins>{{1, {.siblings = false}}});
+  REQUIRE(siblings.notes.size() == 2);
+  CHECK_THAT(siblings.notes[1], Contains("batch 2: a quarter of the time was up"));
 }
 
 TEST_CASE("siblings: a network that cannot be timed stays as the models say") {

@@ -143,7 +143,9 @@ class StoredBuffer {
     if (auto fault = memory_.gate_expect(kFilled, 16, kStorer)) return fault;
     return memory_.bulk_copy(kFilledPlace, values_, kFilled, kStorer);
   }
-  std::optional<std::string> release(std::uint32_t gate, int thread) { return memory_.gate_release(gate, thread, true); }
+  std::optional<std::string> release(std::uint32_t gate, int thread) {
+    return memory_.gate_release(gate, thread, true);
+  }
   bool is_open(std::uint32_t gate, std::uint32_t phase, int thread) {
     bool open = false;
     no_fault(memory_.gate_wait(gate, phase, thread, open));
@@ -155,6 +157,8 @@ class StoredBuffer {
     if (!fault) CHECK(value == 7);
     return fault;
   }
+  void offer() { memory_.offer(kStorer); }
+  std::optional<std::string> multiply() { return memory_.check_offered(kFilledPlace + 64, kReader); }
   std::optional<std::string> read_bytes() {
     float value = 0;
     return memory_.load(kFilledPlace, kReader, value);
@@ -210,6 +214,23 @@ TEST_CASE("releases: what a warp has stored is read by those who have waited for
     fill();
     // What was stored after the release is not known by it.
     has_fault(buffer.read(), "race on shared memory at byte 192: load by thread 0");
+  }
+}
+
+TEST_CASE("releases: what was stored is offered to products before it is released") {
+  for (const bool in_time : {false, true}) {
+    StoredBuffer buffer;
+    no_fault(buffer.store());
+    no_fault(buffer.bytes());
+    if (in_time) buffer.offer();
+    no_fault(buffer.release(kFilled, kStorer));
+    if (!in_time) buffer.offer();
+    CHECK(buffer.is_open(kFilled, 0, kReader));
+    if (in_time) {
+      no_fault(buffer.multiply());
+    } else {
+      has_fault(buffer.multiply(), "has stored without offering it to products");
+    }
   }
 }
 

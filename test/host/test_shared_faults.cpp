@@ -67,16 +67,16 @@ TEST_CASE("what a thread has stored is multiplied by a warpgroup only where it w
   CHECK_FALSE(memory.store(12, 1, 1.0F));
   CHECK_FALSE(memory.store(16, 2, 1.0F));
   memory.begin_interval();
-  CHECK_FALSE(memory.check_offered(8));
+  CHECK_FALSE(memory.check_offered(8, 0));
   for (const std::uint32_t address : {12U, 16U}) {
-    const auto fault = memory.check_offered(address);
+    const auto fault = memory.check_offered(address, 0);
     REQUIRE(fault);
     CHECK_THAT(*fault, Contains(fmt::format("multiplies shared memory at byte {} with a warpgroup, which thread {} has "
                                             "stored without offering it to products",
                                             address, address == 12 ? 1 : 2)));
   }
   memory.offer(1);
-  CHECK_FALSE(memory.check_offered(12));
+  CHECK_FALSE(memory.check_offered(12, 0));
 }
 
 // ---- what lanes take that others have loaded

@@ -157,6 +157,7 @@ class WarpgroupRowSearch {
 }  // namespace
 
 int WarpgroupRowTiles::threads() const { return (groups() * kWarpsOfGroup + staging_warps) * kWarpSize; }
+int WarpgroupRowTiles::staging_threads() const { return staging_warps > 0 ? staging_warps * kWarpSize : threads(); }
 int WarpgroupRowTiles::block_rows() const { return row_groups * kRowsOfGroup; }
 
 int WarpgroupRowTiles::stored_rows(const ConvShape& shape) const {
@@ -371,9 +372,9 @@ Staging staging_of(const WarpgroupRowTiles& tiles, const ConvShape& shape, const
   // thread waits for each batch of them.
   constexpr double kTurnClocks = 21.7, kPlaceClocks = 32.7, kBatchLatency = 427, kTf32Share = 0.69;
   if (tiles.formats.reads_halves) return {places / kWarpSize * clocks.copy, 0};
-  const double batches = std::ceil(places / (tiles.items * tiles.threads()));
+  const double batches = std::ceil(places / (tiles.items * tiles.staging_threads()));
   const double share = tiles.formats.factors == FactorType::tf32 ? kTf32Share : 1;
-  return {batches * tiles.items * tiles.threads() / kWarpSize * kTurnClocks * (0.3 + 0.7 * share) +
+  return {batches * tiles.items * tiles.staging_threads() / kWarpSize * kTurnClocks * (0.3 + 0.7 * share) +
               places / kWarpSize * kPlaceClocks * share,
           batches * kBatchLatency};
 }
@@ -401,8 +402,7 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape) * reading, steps = tiles.steps(shape);
   const auto [staging, waits] =
       staging_of(tiles, shape, clocks, static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes);
-  const double products =
-      steps * tiles.groups() * octets * clocks.octet * (tiles.row_groups > 1 ? clocks.sharing : 1);
+  const double products = steps * tiles.groups() * octets * clocks.octet * (tiles.row_groups > 1 ? clocks.sharing : 1);
   const double of_group = steps * std::max(octets * clocks.octet, clocks.step);
   const double weights = static_cast<double>(tiles.panels_bytes(shape)) / clocks.intake;
   const double slowest = std::max({products, staging, weights, std::max(of_group, waits) / resident});

@@ -41,6 +41,7 @@ struct WarpgroupRowTiles {
   int step_channels() const { return 2 * place_channels(); }
   int groups() const { return row_groups * pixel_groups; }
   int threads() const;
+  int staging_threads() const;
   FilterPart part() const { return {part_rows, part_cols}; }
   int block_rows() const;
   int tile_rows() const { return pixel_groups * group_rows; }
