@@ -37,7 +37,8 @@ TuningRecord tuning_of_right() {
   tuning.arch = "sm_90";
   tuning.driver_version = 13000;
   const auto add = [&](const char* provider, double predicted_us, double us, const char* fault = "") {
-    tuning.candidates.push_back({provider, "tile=1x7x7", predicted_us, fault, us, us > 0 ? 10 : 0, us > 0 ? 0.1 : 0});
+    const std::optional<double> error = us > 0 ? std::optional(0.1) : std::nullopt;
+    tuning.candidates.push_back({provider, "tile=1x7x7", predicted_us, fault, us, us > 0 ? 10 : 0, error});
   };
   add("conv_streamed", 3, 9);
   add("conv_dense", 5, 8);

@@ -83,6 +83,15 @@ TEST_CASE("tuning record: a candidate has a fault or figures") {
         Faults{kPath + "candidates[1]: has a fault and figures"});
 }
 
+TEST_CASE("tuning record: a candidate that nobody compared has figures and no error") {
+  Manifest manifest = tuned_manifest();
+  manifest.kernels[1].tuning->candidates[0].error.reset();
+  CHECK(verify(manifest).empty());
+  const std::string text = print(manifest);
+  CHECK_FALSE(ordered_json::parse(text)["kernels"][1]["tuning"]["candidates"][0].contains("error"));
+  CHECK(parse_manifest(text) == manifest);
+}
+
 TEST_CASE("tuning record: hostile values are refused, each with its path") {
   const double infinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
