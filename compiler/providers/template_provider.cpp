@@ -159,11 +159,12 @@ std::string TemplateProvider::brief(const std::string& text) const {
 
 std::vector<Candidate> TemplateProvider::propose(const Task& task, const ProposeOptions& options) const {
   if (!can_do(task)) return {};
-  if (!options.plan.empty()) return {with_choices(task, options.plan)};
+  if (!options.plan.empty()) return with_choices(task, options);
   return search(task, options);
 }
 
-Candidate TemplateProvider::with_choices(const Task& task, const std::string& text) const {
+std::vector<Candidate> TemplateProvider::with_choices(const Task& task, const ProposeOptions& options) const {
+  const std::string& text = options.plan;
   check_choices(text);
   const auto refuse = [&](const std::string& why) {
     fail(ErrorKind::usage, "layer '{}': no plan of {} keeps --plan {}: {}", task.name, name(), text, why);
@@ -196,17 +197,35 @@ Candidate TemplateProvider::with_choices(const Task& task, const std::string& te
   };
   if (std::ranges::none_of(choices(), is_open)) {
     const std::vector<Candidate> one = search(task, {.count = 1});
-    if (!one.empty() && choose_in(one.front().plan).empty()) return candidate(task, plan);
+    if (!one.empty() && choose_in(one.front().plan).empty()) return {candidate(task, plan)};
   }
   const std::vector<Candidate> all = search(task, {.count = kAll});
   if (all.empty()) refuse(fmt::format("it has none for {}", task.description));
-  for (const Candidate& candidate : all) {
+  const auto is_proposed = [&](const Candidate& candidate) {
     TemplatePlan proposed = parse_template_plan(candidate.plan);
-    if (has_chosen(proposed)) return candidate;
+    return has_chosen(proposed);
+  };
+  std::vector<Candidate> found;
+  if (const auto first = std::ranges::find_if(all, is_proposed); first != all.end()) {
+    found.push_back(*first);
+  } else {
+    // Nothing like it was proposed: the best plan, with these choices.
+    if (const std::string fault = choose_in(all.front().plan); !fault.empty()) refuse(fault);
+    found.push_back(candidate(task, plan));
   }
-  // Nothing like it was proposed: the best plan, with these choices.
-  if (const std::string fault = choose_in(all.front().plan); !fault.empty()) refuse(fault);
-  return candidate(task, plan);
+  if (options.count <= 1) return found;
+  // Then come the other plans with these choices.
+  for (const Candidate& other : all) {
+    Candidate made = other;
+    if (!is_proposed(other)) {
+      if (!choose_in(other.plan).empty()) continue;
+      made = candidate(task, plan);
+    }
+    if (std::ranges::find(found, made) == found.end()) found.push_back(std::move(made));
+  }
+  std::ranges::stable_sort(found.begin() + 1, found.end(), {}, [](const Candidate& c) { return c.estimate.us; });
+  if (std::ssize(found) > options.count) found.resize(static_cast<std::size_t>(options.count));
+  return found;
 }
 
 Recipe TemplateProvider::make(const Task& task, const std::string& text) const {

@@ -73,7 +73,7 @@ class TemplateProvider : public Provider {
   Candidate candidate(const Task& task, const TemplatePlan& plan) const;
 
  private:
-  Candidate with_choices(const Task& task, const std::string& text) const;
+  std::vector<Candidate> with_choices(const Task& task, const ProposeOptions& options) const;
 };
 
 // An operator for which the best choices are known at once.

@@ -352,6 +352,22 @@ TEST_CASE("convolution of few images on warpgroups: warps that do nothing but st
   CHECK(tried == 35);
 }
 
+TEST_CASE("convolution of few images on warpgroups: of several plans all have the choices that are asked for") {
+  const GroupRowsCase of(group_rows_layer(64, 64, 14, 3, 1, 0.3), FactorType::f16, 1, {nchw8, nchw8});
+  for (const std::string choice : {"staging_warps=4", "chunk_channels=16"}) {
+    const std::vector<Candidate> found = of.propose({.count = 12, .plan = choice});
+    CHECK(found.size() == 12);
+    std::set<std::string> plans;
+    for (const Candidate& candidate : found) {
+      CHECK(find_provider(kRowsProvider)->brief(candidate.plan).find(choice) != std::string::npos);
+      plans.insert(candidate.plan);
+    }
+    CHECK(plans.size() == found.size());
+    CHECK(of.propose({.count = 1, .plan = choice}).at(0) == found[0]);
+    CHECK(of.run(found.back()) == "");
+  }
+}
+
 // The assembler makes each product wait for the one before where it does not see that sums are left alone.
 TEST_CASE("convolution of few images on warpgroups: products do not wait for each other") {
   const auto nvjitlink = open_nvjitlink();
