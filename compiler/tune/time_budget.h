@@ -25,7 +25,7 @@ class TimeBudget {
   // Infinite where there is time for all, and never under 0.
   double seconds_left() const { return std::max(0.0, end_ - now()); }
   double seconds_passed() const { return now() - begin_; }
-  // Of all of it; infinite where there is time for all.
+  // All of it; infinite where there is time for all.
   double seconds() const { return end_ - begin_; }
 
   // This much of it, from its beginning on.
