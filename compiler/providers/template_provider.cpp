@@ -201,12 +201,12 @@ std::vector<Candidate> TemplateProvider::with_choices(const Task& task, const Pr
   }
   const std::vector<Candidate> all = search(task, {.count = kAll});
   if (all.empty()) refuse(fmt::format("it has none for {}", task.description));
-  const auto is_proposed = [&](const Candidate& candidate) {
+  const auto first = std::ranges::find_if(all, [&](const Candidate& candidate) {
     TemplatePlan proposed = parse_template_plan(candidate.plan);
     return has_chosen(proposed);
-  };
+  });
   std::vector<Candidate> found;
-  if (const auto first = std::ranges::find_if(all, is_proposed); first != all.end()) {
+  if (first != all.end()) {
     found.push_back(*first);
   } else {
     // Nothing like it was proposed: the best plan, with these choices.
@@ -216,11 +216,8 @@ std::vector<Candidate> TemplateProvider::with_choices(const Task& task, const Pr
   if (options.count <= 1) return found;
   // Then come the other plans with these choices.
   for (const Candidate& other : all) {
-    Candidate made = other;
-    if (!is_proposed(other)) {
-      if (!choose_in(other.plan).empty()) continue;
-      made = candidate(task, plan);
-    }
+    if (!choose_in(other.plan).empty()) continue;
+    Candidate made = candidate(task, plan);
     if (std::ranges::find(found, made) == found.end()) found.push_back(std::move(made));
   }
   std::ranges::stable_sort(found.begin() + 1, found.end(), {}, [](const Candidate& c) { return c.estimate.us; });

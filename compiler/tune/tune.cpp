@@ -191,7 +191,7 @@ class Tuner {
     if (entry->fault) {
       search.task.failed(candidate, *entry->fault);
     } else {
-      search.task.measured(candidate, entry->time, entry->is_sound ? entry->error : std::nullopt, entry->is_sound);
+      search.task.measured(candidate, entry->time, entry->is_sound ? entry->error : std::nullopt);
     }
     ++tuned_.from_cache;
     tell(search.task);
@@ -242,13 +242,12 @@ class Tuner {
     try {
       const LaunchTime time = measurer_.time(package, asked.batch, search.expected->input());
       std::optional<double> error;
-      const bool matters = task.may_matter(candidate, time.us);
-      if (matters) {
+      if (task.may_matter(candidate, time.us)) {
         error = checked_error(measurer_, package, asked.batch, *search.expected);
         if (package.manifest.kernels.front().call) check_spoilt(search, package);
       }
-      task.measured(candidate, time, error, matters);
-      search.measurements.store(task.candidate(candidate), time, error, matters);
+      task.measured(candidate, time, error);
+      search.measurements.store(task.candidate(candidate), time, error, error.has_value());
     } catch (const Error& error) {
       const bool is_lost = !measurer_.usable();
       search.measurements.store_fault(task.candidate(candidate), error, is_lost);
@@ -325,7 +324,7 @@ class Tuner {
     // Without a best one the kernel is left to the models: nobody who is asked can make it, or the time was up before.
     // Where all candidates of all providers were tried, there is nothing to leave it to.
     const bool was_tried = task.proposed() > 0 && !task.was_cut_short() && tune_options_.providers.empty();
-    if (task.has_best() || (was_tried && !tune_options_.may_fail)) {
+    if (task.has_best() || (was_tried && task.has_fault() && !tune_options_.may_fail)) {
       results_[order_[place]] = task.result();
       keep_code(*searches_[place]);
     } else if (task.has_fault()) {

@@ -150,19 +150,14 @@ std::vector<Candidate> TuningTask::neighbours() const {
   return found;
 }
 
-void TuningTask::measured(std::size_t candidate, const LaunchTime& time, const std::optional<double>& error,
-                          bool is_sound) {
+void TuningTask::measured(std::size_t candidate, const LaunchTime& time, const std::optional<double>& error) {
   TuningCandidate& record = evidence_.candidates[candidate];
   record.us = time.us;
   record.samples = time.samples;
   record.error = error;
   record.workspace_bytes = time.workspace_bytes;
   ++tried_;
-  if (!is_sound) {
-    unsound_.insert(candidate);
-  } else if (!best_ || rank(candidate) < rank(*best_)) {
-    best_ = candidate;
-  }
+  if (error && (!best_ || rank(candidate) < rank(*best_))) best_ = candidate;
 }
 
 void TuningTask::failed(std::size_t candidate, const Error& fault) {
@@ -177,7 +172,7 @@ bool TuningTask::has_time(std::size_t candidate) const {
   return outcome(candidate).fault.empty() && outcome(candidate).us > 0;
 }
 
-bool TuningTask::is_right(std::size_t candidate) const { return has_time(candidate) && !unsound_.contains(candidate); }
+bool TuningTask::is_right(std::size_t candidate) const { return has_time(candidate) && outcome(candidate).error; }
 
 bool TuningTask::may_contend(std::size_t candidate) const {
   return best_ && is_right(candidate) && outcome(candidate).us <= kHardlyMore * best_us();

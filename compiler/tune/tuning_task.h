@@ -35,9 +35,8 @@ class TuningTask {
   const Candidate& candidate(std::size_t index) const { return candidates_[index]; }
   std::string describe(std::size_t index) const;  // "plan staging=bulk,..."
 
-  // `is_sound`: it was compared with the reference on all inputs that are asked for; what was not is never chosen.
-  void measured(std::size_t candidate, const LaunchTime& time, const std::optional<double>& error,
-                bool is_sound = true);
+  // Without an error it was not compared with the reference on all inputs that are asked for, and is never chosen.
+  void measured(std::size_t candidate, const LaunchTime& time, const std::optional<double>& error);
   void failed(std::size_t candidate, const Error& fault);
   // There was no time to measure it: it is no part of the evidence, but for the models' choice.
   void skipped(std::size_t candidate);
@@ -78,7 +77,7 @@ class TuningTask {
   std::vector<Candidate> neighbours() const;
   bool is_asked(const Candidate& candidate) const;
   bool has_time(std::size_t candidate) const;
-  bool is_right(std::size_t candidate) const;  // it has a time, and is sound
+  bool is_right(std::size_t candidate) const;  // it has a time, and was compared
   Candidate as_measured(std::size_t candidate) const;
   void find_best();
   // Where times are equal, the earlier plan wins, whatever the order in which they were measured.
@@ -91,9 +90,8 @@ class TuningTask {
   const std::vector<std::string> providers_;
   const TuningDevice device_;
   int steps_left_;
-  std::vector<Candidate> late_;     // of the first, that take long to make
-  std::vector<Candidate> dropped_;  // those that were late, and promise too little
-  std::set<std::size_t> unsound_;
+  std::vector<Candidate> late_;        // of the first, that take long to make
+  std::vector<Candidate> dropped_;     // those that were late, and promise too little
   std::vector<Candidate> candidates_;  // one for each of the evidence
   TuningRecord evidence_;
   std::optional<std::size_t> best_;

@@ -871,6 +871,7 @@ BURIN_DEVICE void multiply_filled(Sums& sums, const FilterParts& inside, const W
 #pragma nounroll
   for (u32 chunk = 0; chunk < chunks; ++chunk) {
     burin_dev_gate_sleep(chunk % buffers(), chunk / buffers() % 2);
+    // Each chunk begins anew: on one of several paths the assembler would else make every product wait for the last.
     burin_dev_group_begin(sums.of, octets());
     multiply_chunk(sums, chunk, warp);
     // Nobody waits for the last ones.
@@ -878,7 +879,6 @@ BURIN_DEVICE void multiply_filled(Sums& sums, const FilterParts& inside, const W
     burin_dev_group_release(1);
     burin_dev_gate_release(kEmptyGates + (chunk - 1) % buffers());
   }
-  // Here, as a wait behind the others' path would make the assembler wait for each product.
   burin_dev_group_wait(sums.of, octets(), 0);
 }
 

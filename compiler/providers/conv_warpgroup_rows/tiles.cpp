@@ -367,7 +367,7 @@ EndClocks end_clocks_of(const RowFormats& formats, int batch) {
 struct Staging {
   double clocks = 0, waits = 0;
 };
-Staging staging_of(const WarpgroupRowTiles& tiles, const ConvShape& shape, const RowClocks& clocks, double places) {
+Staging staging_of(const WarpgroupRowTiles& tiles, const RowClocks& clocks, double places) {
   // 32 places take turns of the loop, whether there is something to stage or not, and loads, half as many in TF32; a
   // thread waits for each batch of them.
   constexpr double kTurnClocks = 21.7, kPlaceClocks = 32.7, kBatchLatency = 427, kTf32Share = 0.69;
@@ -400,8 +400,7 @@ double predict(const WarpgroupRowTiles& tiles, const ConvShape& shape, int batch
   const double rounds = std::ceil(of_multiprocessor / resident);
   const double reading = share_that_reads(tiles.part(), shape, tiles.tile_rows(), tiles.tile_cols);
   const double octets = tiles.octets(shape), chunks = tiles.split_chunks(shape) * reading, steps = tiles.steps(shape);
-  const auto [staging, waits] =
-      staging_of(tiles, shape, clocks, static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes);
+  const auto [staging, waits] = staging_of(tiles, clocks, static_cast<double>(tiles.staged_bytes(shape)) / kPlaceBytes);
   const double products = steps * tiles.groups() * octets * clocks.octet * (tiles.row_groups > 1 ? clocks.sharing : 1);
   const double of_group = steps * std::max(octets * clocks.octet, clocks.step);
   const double weights = static_cast<double>(tiles.panels_bytes(shape)) / clocks.intake;
